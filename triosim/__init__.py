@@ -1,0 +1,35 @@
+"""What happens to a training step on other hardware or in another parallel layout.
+
+>>> import triosim as ts
+>>> result = ts.simulate(ts.Scenario(case=2, gpus=8))
+"""
+
+from triosim.errors import (
+    ConfigError,
+    Infeasible,
+    SimulationError,
+    TraceFormatError,
+    TrioSimError,
+)
+from triosim.result import Check, Result
+from triosim.scenario import Scenario
+from triosim.simulate import simulate
+from triosim.trace import Trace, load_trace, read_trace, write_trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Check",
+    "ConfigError",
+    "Infeasible",
+    "Result",
+    "Scenario",
+    "SimulationError",
+    "Trace",
+    "TraceFormatError",
+    "TrioSimError",
+    "load_trace",
+    "read_trace",
+    "simulate",
+    "write_trace",
+]

@@ -1,0 +1,7 @@
+"""python -m triosim"""
+
+import sys
+
+from triosim.cli import main
+
+sys.exit(main())

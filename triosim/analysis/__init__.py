@@ -1,0 +1,1 @@
+"""What a timeline says: breakdown, communication, memory, checks."""

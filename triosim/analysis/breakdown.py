@@ -1,0 +1,149 @@
+"""Where every instant of a rank's step goes.
+
+Each instant belongs to exactly one class, the first that matches:
+
+compute                its compute stream is busy
+launch wait            the next task could run but has not been launched (no launch cost is modelled
+                       in a trace's cases, so 0)
+exposed communication  the next task waits for a transfer of this rank that is moving or in its
+                       latency, fetches included
+bubble                 it waits, through any chain, for another pipeline stage
+imbalance              it waits for a peer of its own group
+idle                   no task is left
+
+A gap is explained by walking back from the task that ends it, each time to the predecessor that
+ended last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from triosim.engine.program import COMPUTE_PHASES
+from triosim.engine.timeline import Timeline
+
+CLASSES = (
+    "compute",
+    "launch_wait",
+    "exposed_communication",
+    "bubble",
+    "imbalance",
+    "idle",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch in which the compute stream stands still, and why.
+
+    `kind` is one of `CLASSES`; `cause` the task that was being waited for, -1 for none; `before`
+    the compute task that could not start, -1 at the end of the step.
+    """
+
+    start_s: float
+    end_s: float
+    kind: str
+    cause: int
+    before: int
+
+    @property
+    def seconds(self) -> float:
+        return self.end_s - self.start_s
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Breakdown:
+    """One rank class's step. `classes_s` sums to the step; `compute_s` splits its first entry.
+
+    `exposed_s` splits exposed communication by (phase, purpose) of the transfer.
+    """
+
+    classes_s: Mapping[str, float]
+    compute_s: Mapping[str, float]
+    exposed_s: Mapping[tuple[str, str], float]
+    gaps: Sequence[Gap]
+
+
+def break_down(timeline: Timeline, rank_class: int) -> Breakdown:
+    """The classes of one rank class."""
+    tasks = timeline.tasks(rank_class, "compute")
+    start, end = timeline.start_s[tasks], timeline.end_s[tasks]
+    phases = np.array(timeline.program.phase, dtype=object)[tasks]
+    busy = end - start
+    compute = {phase: float(busy[phases == phase].sum()) for phase in COMPUTE_PHASES}
+    gaps = _gaps(timeline, rank_class, tasks.tolist(), start, end)
+    classes = dict.fromkeys(CLASSES, 0.0)
+    classes["compute"] = sum(compute.values())
+    exposed: dict[tuple[str, str], float] = {}
+    for gap in gaps:
+        classes[gap.kind] += gap.seconds
+        if gap.kind == "exposed_communication":
+            key = transfer_key(timeline, gap.cause)
+            exposed[key] = exposed.get(key, 0.0) + gap.seconds
+    return Breakdown(classes_s=classes, compute_s=compute, exposed_s=exposed, gaps=gaps)
+
+
+def transfer_key(timeline: Timeline, task: int) -> tuple[str, str]:
+    """Phase and purpose of a transfer; both ends of a send count as one kind."""
+    program = timeline.program
+    phase = program.phase[task]
+    return (
+        "send/recv" if phase in ("send", "recv") else phase,
+        program.purpose[program.transfer[task]],
+    )
+
+
+def _gaps(
+    timeline: Timeline,
+    rank_class: int,
+    tasks: list[int],
+    start: np.ndarray,
+    end: np.ndarray,
+) -> list[Gap]:
+    gaps: list[Gap] = []
+    ends_before = np.concatenate(([0.0], end[:-1])) if len(tasks) else end
+    for k in np.flatnonzero(start > ends_before).tolist():
+        task = tasks[k]
+        low, high = float(ends_before[k]), float(start[k])
+        gaps += _explain(timeline, rank_class, timeline.critical[task], low, high, task)
+    last = float(end[-1]) if len(tasks) else 0.0
+    every = timeline.tasks(rank_class)
+    final = int(every[np.argmax(timeline.end_s[every])]) if len(every) else -1
+    if final >= 0 and timeline.end_s[final] > last:
+        finish = float(timeline.end_s[final])
+        gaps += _explain(timeline, rank_class, final, last, finish, -1)
+        last = finish
+    if timeline.total_s > last:
+        gaps.append(Gap(last, timeline.total_s, "idle", -1, -1))
+    return gaps
+
+
+def _explain(
+    timeline: Timeline, rank_class: int, cause: int, low: float, high: float, before: int
+) -> list[Gap]:
+    """The pieces of one gap, walking back from the task that ended it."""
+    program, classes = timeline.program, timeline.rank_class
+    stage = program.classes[rank_class].stage
+    pieces: list[Gap] = []
+    away = False
+    while high > low and cause >= 0:
+        transfer = program.transfer[cause]
+        joined = program.ends[transfer] if transfer >= 0 else [cause]
+        mine = any(classes[end] == rank_class for end in joined)
+        away = away or not mine
+        if not away:
+            kind = "exposed_communication"
+        else:
+            other = program.classes[int(classes[cause])].stage
+            kind = "bubble" if stage is not None and other != stage else "imbalance"
+        begin = max(low, float(timeline.start_s[cause]))
+        if high > begin:
+            pieces.append(Gap(begin, high, kind, cause, before))
+        high = begin
+        cause = timeline.critical[cause]
+    if high > low:
+        pieces.append(Gap(low, high, "idle", -1, before))
+    return pieces[::-1]

@@ -1,0 +1,250 @@
+"""The rules that every result must satisfy, evaluated on a result.
+
+They are arithmetic on the finished timeline, independent of how it was made, so a failed check is a
+bug of the engine and never a property of the scenario.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triosim.network.collectives import ring_all_reduce
+from triosim.parallel.plan import Plan
+
+if TYPE_CHECKING:
+    from triosim.result import Check, Result
+
+RELATIVE = 1e-9
+
+
+def run_checks(result: Result, plan: Plan) -> tuple[Check, ...]:
+    """Every rule that applies to this run."""
+    from triosim.result import Check
+
+    return tuple(
+        Check(id=rule, passed=passed, detail=detail)
+        for check in _RULES
+        for rule, passed, detail in check(result, plan)
+    )
+
+
+Outcome = Iterator[tuple[str, bool, str]]
+
+
+def _close(one: float, other: float, scale: float = 0.0) -> bool:
+    return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=RELATIVE * scale + 1e-15)
+
+
+def _classes_sum(result: Result, plan: Plan) -> Outcome:
+    total = result.tasks.total_s
+    worst = max((abs(sum(b.classes_s.values()) - total) for b in result.breakdowns), default=0.0)
+    yield (
+        "classes-sum",
+        worst <= RELATIVE * total,
+        f"On every rank compute, launch wait, exposed communication, bubble, imbalance and idle "
+        f"sum to the step; largest difference {worst * 1e3:.3g} ms of {total * 1e3:.6g} ms.",
+    )
+
+
+def _critical_path(result: Result, plan: Plan) -> Outcome:
+    """Walk back from the last task: every task on the way starts when the one before it ends."""
+    timeline = result.tasks
+    length, task, broken = 0.0, int(np.argmax(timeline.end_s)) if len(timeline.end_s) else -1, 0
+    while task >= 0:
+        length += float(timeline.end_s[task] - timeline.start_s[task])
+        previous = timeline.critical[task]
+        expected = timeline.end_s[previous] if previous >= 0 else 0.0
+        broken += timeline.start_s[task] != expected
+        task = previous
+    yield (
+        "critical-path",
+        not broken and _close(length, timeline.total_s),
+        f"The step is as long as its longest chain of tasks that wait for each other: "
+        f"{length * 1e3:.6g} ms against {timeline.total_s * 1e3:.6g} ms.",
+    )
+
+
+def _recorded_time(result: Result, plan: Plan) -> Outcome:
+    scenario = result.scenario
+    if plan.gpus > 1 or not scenario.resident or scenario.rank_speed:
+        return
+    if any(phase == "store" or phase == "fetch" for phase in result.tasks.program.phase):
+        return
+    scaled = sum(plan.batch_sizes) / plan.trace.batch_size
+    want = sum(
+        op.time_s * (1.0 if op.phase == "optimizer" else scaled) for op in plan.trace.operators
+    )
+    yield (
+        "recorded-time",
+        _close(result.tasks.total_s, want),
+        f"One GPU with everything in memory takes the recorded time: {result.total_ms:.6g} ms "
+        f"against {want * 1e3:.6g} ms.",
+    )
+
+
+def _links(result: Result, plan: Plan) -> Outcome:
+    program, timeline = result.tasks.program, result.tasks
+    capacity = np.array([link.bytes_per_s for link in program.links])
+    over = float((timeline.peak_bytes_per_s / capacity).max(initial=0.0))
+    yield (
+        "link-capacity",
+        over <= 1 + RELATIVE,
+        f"No link carries more than its bandwidth at any instant; the fullest reaches "
+        f"{over * 100:.4g} %.",
+    )
+    sent = np.zeros(len(program.links))
+    for load in program.loads:
+        for link, size in load.bytes_by_link:
+            sent[link] += size
+    wrong = [
+        i for i in range(len(sent)) if not _close(float(sent[i]), float(timeline.carried_bytes[i]))
+    ]
+    yield (
+        "bytes-delivered",
+        not wrong,
+        f"Every link delivered what was put on it: {timeline.carried_bytes.sum():,.0f} of "
+        f"{sent.sum():,.0f} bytes, a link of symmetric ranks counted once.",
+    )
+
+
+def _collectives(result: Result, plan: Plan) -> Outcome:
+    """Each all-reduce takes its closed form: nothing else uses the ring meanwhile."""
+    program, timeline = result.tasks.program, result.tasks
+    first = [ends[0] for ends in program.ends if program.phase[ends[0]] == "all-reduce"]
+    if not first or plan.wire.circuit_setup_s:
+        return
+    worst, moved = 0.0, 0.0
+    for task in first:
+        cost = ring_all_reduce(plan.gpus, program.bytes[task])
+        want = cost.time_s(plan.wire.bytes_per_s, plan.wire.latency_s)
+        took = float(timeline.end_s[task] - timeline.start_s[task])
+        worst, moved = max(worst, abs(took - want)), moved + want
+    yield (
+        "ring-all-reduce",
+        worst <= RELATIVE * timeline.total_s,
+        f"{len(first)} all-reduces take 2(n-1)a + 2(n-1)/n S/B each, {moved * 1e3:.6g} ms in all; "
+        f"largest difference {worst * 1e3:.3g} ms.",
+    )
+
+
+def _overlap(result: Result, plan: Plan) -> Outcome:
+    """Exposed all-reduce time lies between the last bucket's and the sum of all."""
+    timeline = result.tasks
+    program = timeline.program
+    if result.scenario.case != 2 or plan.gpus == 1 or plan.speeds:
+        return
+    reduces = [
+        (float(timeline.start_s[e[0]]), float(timeline.end_s[e[0]]))
+        for e in program.ends
+        if program.phase[e[0]] == "all-reduce"
+    ]
+    if not reduces:
+        return
+    exposed = result.breakdowns[0].exposed_s
+    own = sum(s for (kind, _), s in exposed.items() if kind == "all-reduce")
+    fetches = sum(s for (kind, _), s in exposed.items() if kind != "all-reduce")
+    busy = [
+        (float(timeline.start_s[t]), float(timeline.end_s[t]))
+        for t in timeline.tasks(0, "compute").tolist()
+    ]
+    start, end = reduces[-1]
+    hidden = sum(max(0.0, min(b, end) - max(a, start)) for a, b in busy)
+    low, high = (end - start) - hidden, sum(b - a for a, b in reduces)
+    slack = RELATIVE * timeline.total_s
+    yield (
+        "bucket-overlap",
+        low - slack <= own + fetches and own <= high + slack,
+        f"Exposed all-reduce time, {own * 1e3:.6g} ms, lies between what backward leaves of the "
+        f"last bucket, {low * 1e3:.6g} ms, and all buckets together, {high * 1e3:.6g} ms.",
+    )
+    reduced = sum(program.bytes[e[0]] for e in program.ends if program.phase[e[0]] == "all-reduce")
+    from triosim.trace.parameters import find_parameters
+
+    trained = find_parameters(plan.trace).bytes
+    yield (
+        "bucket-bytes",
+        reduced == trained,
+        f"The buckets hold every gradient once: {reduced:,.0f} of {trained:,} bytes.",
+    )
+
+
+def _speedup(result: Result, plan: Plan) -> Outcome:
+    speedup = result.speedup
+    if speedup is None or any(speed > 1 for speed in plan.speeds.values()):
+        return
+    if result.scenario.case not in (1, 2):
+        return
+    nothing = result.exposed_communication_ms <= RELATIVE * result.total_ms
+    note = " (0 exposed communication)" if nothing else ""
+    yield (
+        "speed-up",
+        speedup <= plan.gpus * (1 + RELATIVE),
+        f"{plan.gpus} GPUs are {speedup:.6g} times as fast as one, not more than "
+        f"{plan.gpus}{note}.",
+    )
+
+
+def _memory(result: Result, plan: Plan) -> Outcome:
+    peak = result.peak_memory_bytes
+    lowest = min(int(curve.total_bytes.min()) for curve in result.memory)
+    yield (
+        "memory-capacity",
+        lowest >= 0 and peak <= plan.capacity_bytes,
+        f"Memory in use stays between 0 and the capacity: highest {peak:,} of "
+        f"{plan.capacity_bytes:,} bytes.",
+    )
+    evicted = any(int(curve.total_bytes[-1]) < int(curve.total_bytes[0]) for curve in result.memory)
+    level = all(int(c.total_bytes[-1]) == int(c.total_bytes[0]) for c in result.memory)
+    yield (
+        "memory-level",
+        level or (plan.resident and evicted),
+        "The step ends with as much memory in use as it began with"
+        + (
+            "."
+            if level
+            else ", less the resident tensors that had to make room and are not needed again."
+        ),
+    )
+
+
+def _pipeline(result: Result, plan: Plan) -> Outcome:
+    """The slowest stage's work, and one micro-batch's way through all, bound the step below."""
+    if result.scenario.case != 4:
+        return
+    timeline = result.tasks
+    busy = [b.classes_s["compute"] for b in result.breakdowns]
+    slowest = max(busy, default=0.0)
+    passes = [b.compute_s["forward"] + b.compute_s["backward"] for b in result.breakdowns]
+    through = sum(passes) * min(plan.batch_sizes) / sum(plan.batch_sizes)
+    yield (
+        "pipeline-bounds",
+        timeline.total_s >= max(slowest, through) * (1 - RELATIVE),
+        f"The step is no shorter than its slowest stage ({slowest * 1e3:.6g} ms) or than one "
+        f"micro-batch's way through all stages ({through * 1e3:.6g} ms).",
+    )
+    overlapping = 0
+    for c in range(len(result.classes)):
+        tasks = timeline.tasks(c, "compute")
+        overlapping += int((timeline.start_s[tasks][1:] < timeline.end_s[tasks][:-1]).sum())
+    yield (
+        "one-at-a-time",
+        overlapping == 0,
+        f"Every stage runs one operator at a time; {overlapping} overlap.",
+    )
+
+
+_RULES: tuple[Callable[[Result, Plan], Outcome], ...] = (
+    _classes_sum,
+    _critical_path,
+    _recorded_time,
+    _links,
+    _collectives,
+    _overlap,
+    _speedup,
+    _memory,
+    _pipeline,
+)

@@ -1,0 +1,1 @@
+"""Programs, the executor that runs them, and the timelines that result."""

@@ -1,0 +1,158 @@
+"""What every rank does, in order: the input of the executor.
+
+Ranks that do the same thing at the same time are one `RankClass` with one set of streams. A stream
+is an in-order queue. A task is one entry of a stream: a computation with a duration, or one end of
+a transfer. A task starts when its stream is free and the tasks that it waits for have ended; a
+transfer that joins several streams starts when all of its ends are ready.
+
+Columns instead of objects: a program of 100,000 tasks is a few lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from triosim.errors import Infeasible
+from triosim.network.links import Link, Load
+
+MAX_TASKS = 2_000_000
+
+COMPUTE_PHASES = ("forward", "backward", "optimizer")
+TRANSFER_PHASES = ("fetch", "store", "all-reduce", "send", "recv")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankClass:
+    """Ranks with identical timelines; the first member stands for all."""
+
+    members: Sequence[int]
+    speed: float = 1.0
+    stage: int | None = None
+
+    @property
+    def rank(self) -> int:
+        return self.members[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An in-order queue on a rank class."""
+
+    rank_class: int
+    name: str
+
+
+@dataclass(kw_only=True)
+class Program:
+    """Tasks in columns; `transfer[t]` is a position in `loads`, or -1 for a computation.
+
+    `allocated[t]` and `freed[t]` list (category, bytes) that come into use when task t starts and
+    go out of use when it ends.
+    """
+
+    classes: list[RankClass] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    stream: list[int] = field(default_factory=list)
+    name: list[str] = field(default_factory=list)
+    phase: list[str] = field(default_factory=list)
+    duration_s: list[float] = field(default_factory=list)
+    waits: list[list[int]] = field(default_factory=list)
+    transfer: list[int] = field(default_factory=list)
+    bytes: list[float] = field(default_factory=list)
+    sent_bytes: list[float] = field(default_factory=list)
+    loads: list[Load] = field(default_factory=list)
+    purpose: list[str] = field(default_factory=list)
+    ends: list[list[int]] = field(default_factory=list)
+    allocated: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    freed: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    resident: list[list[tuple[str, int]]] = field(default_factory=list)
+    _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.stream)
+
+    def add_class(self, rank_class: RankClass) -> int:
+        self.classes.append(rank_class)
+        self.resident.append([])
+        return len(self.classes) - 1
+
+    def add_link(self, link: Link) -> int:
+        self.links.append(link)
+        return len(self.links) - 1
+
+    def compute(
+        self, rank_class: int, name: str, phase: str, duration_s: float, waits: Iterable[int] = ()
+    ) -> int:
+        """A computation at the end of the class's compute stream; returns the task."""
+        return self._append(rank_class, "compute", name, phase, duration_s, waits, -1, 0.0, 0.0)
+
+    def communicate(
+        self,
+        ends: Sequence[tuple[int, str, str]],
+        name: str,
+        purpose: str,
+        size_bytes: float,
+        load: Load,
+        waits: Sequence[Iterable[int]],
+    ) -> list[int]:
+        """One transfer at the end of several streams; returns one task for each end.
+
+        `ends` holds (rank class, stream, phase), `waits` what each end waits for; `purpose` says
+        what is moved, for totals over many transfers.
+        """
+        transfer = len(self.loads)
+        self.loads.append(load)
+        self.purpose.append(purpose)
+        tasks = []
+        for (rank_class, stream, phase), wait in zip(ends, waits, strict=True):
+            sent = 0.0 if phase in ("fetch", "store", "recv") else load.sent_bytes
+            tasks.append(
+                self._append(rank_class, stream, name, phase, 0.0, wait, transfer, size_bytes, sent)
+            )
+        self.ends.append(tasks)
+        return tasks
+
+    def wait(self, task: int, on: int) -> None:
+        """Let a task also wait for another one."""
+        self.waits[task].append(on)
+
+    def allocate(self, task: int, category: str, size_bytes: int) -> None:
+        self.allocated.setdefault(task, []).append((category, size_bytes))
+
+    def free(self, task: int, category: str, size_bytes: int) -> None:
+        self.freed.setdefault(task, []).append((category, size_bytes))
+
+    def _append(
+        self,
+        rank_class: int,
+        stream: str,
+        name: str,
+        phase: str,
+        duration_s: float,
+        waits: Iterable[int],
+        transfer: int,
+        size_bytes: float,
+        sent_bytes: float,
+    ) -> int:
+        task = len(self.stream)
+        if task >= MAX_TASKS:
+            raise Infeasible(
+                f"This scenario needs more than {MAX_TASKS:,} tasks; use fewer micro-batches, "
+                "fewer accumulated batches, or let identical GPUs be folded."
+            )
+        key = (rank_class, stream)
+        position = self._stream_index.get(key)
+        if position is None:
+            position = self._stream_index[key] = len(self.streams)
+            self.streams.append(Stream(rank_class, stream))
+        self.stream.append(position)
+        self.name.append(name)
+        self.phase.append(phase)
+        self.duration_s.append(duration_s)
+        self.waits.append(list(waits))
+        self.transfer.append(transfer)
+        self.bytes.append(size_bytes)
+        self.sent_bytes.append(sent_bytes)
+        return task

@@ -1,0 +1,1 @@
+"""Results as files: Chrome/Perfetto trace, CSV, text."""

@@ -1,0 +1,47 @@
+"""A result as a few lines of text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from triosim.analysis.breakdown import CLASSES
+from triosim.result import Result
+from triosim.scenario import CASES
+
+
+def summary(result: Result) -> str:
+    """What the command line prints."""
+    scenario = result.scenario
+    name = Path(scenario.trace_dir).name
+    lines = [
+        f"{name}, case {scenario.case} ({CASES[scenario.case]}), {scenario.gpus} "
+        f"{'GPU' if scenario.gpus == 1 else 'GPUs'}, {scenario.interconnect}",
+        "",
+        f"  step time       {result.total_ms:12.4f} ms",
+        f"  speed-up        {_number(result.speedup, '.3f')} over one GPU",
+        f"  throughput      {_number(result.samples_per_s, ',.1f')} samples/s",
+        "",
+        "  where the time goes, mean over GPUs:",
+    ]
+    for kind in CLASSES:
+        value = getattr(result, f"{kind}_ms")
+        share = value / result.total_ms if result.total_ms else 0.0
+        lines.append(f"    {kind.replace('_', ' '):22}{value:12.4f} ms {share:7.1%}")
+    lines += [
+        "",
+        f"  sent GPU to GPU {_size(result.communication_bytes)} in all",
+        f"  fetched         {_size(result.fetched_bytes)} in all",
+        f"  peak memory     {result.peak_memory_bytes / 2**30:12.3f} GiB per GPU",
+    ]
+    failed = [check for check in result.checks if not check.passed]
+    lines += ["", f"  {len(result.checks) - len(failed)} of {len(result.checks)} checks passed"]
+    lines += [f"    FAILED {check.id}: {check.detail}" for check in failed]
+    return "\n".join(lines)
+
+
+def _number(value: float | None, form: str) -> str:
+    return f"{'n/a':>12}" if value is None else f"{value:>12{form}}"
+
+
+def _size(value: float) -> str:
+    return f"{value / 1e9:12.3f} GB"

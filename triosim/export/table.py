@@ -1,0 +1,27 @@
+"""Tables as CSV, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from triosim.result import Result
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def timeline_csv(result: Result, frame: pd.DataFrame | None = None) -> str:
+    """The timeline (or the given part of it), one row per task."""
+    return to_csv(result.timeline if frame is None else frame)
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Text that a spreadsheet would run as a formula gets a quote in front."""
+    safe = frame.copy(deep=False)
+    for column in safe.columns:
+        if not pd.api.types.is_numeric_dtype(safe[column]):
+            safe[column] = safe[column].map(_neutral)
+    return str(safe.to_csv(index=False, lineterminator="\n"))
+
+
+def _neutral(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

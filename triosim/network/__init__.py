@@ -1,0 +1,1 @@
+"""Links, how transfers share them, and what collectives put on them."""

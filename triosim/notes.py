@@ -1,0 +1,103 @@
+"""What a reader of a result should know: warnings about this run, and standing assumptions."""
+
+from __future__ import annotations
+
+from triosim.engine.timeline import Timeline
+from triosim.parallel.plan import Plan
+from triosim.scenario import Scenario
+from triosim.trace.memory import Origin, find_memory
+from triosim.trace.parameters import find_parameters
+
+ASSUMPTIONS = (
+    "Operators run one after the other at the times in the trace; forward and backward times and "
+    "activations scale with the batch, the optimizer, parameters, gradients and state do not.",
+    "An operator waits for its inputs. What exists before the step comes from remote memory in the "
+    "order of first use, each GPU over its own link, unless it is resident.",
+    "Memory is given out when a tensor is made or fetched and taken back after its last use; when "
+    "it is full, the tensor needed last is evicted, and stored first if only this GPU has it.",
+    "Distributed data parallel fills buckets in the order in which gradients are ready, later "
+    "parameters first among equals; the optimizer waits for the last bucket.",
+    "Tensor parallel is TrioSim's definition: a flagged operator takes 1/n of its time, then 1/n "
+    "of its output is all-reduced. Its parameters are held to 1/n.",
+    "A pipeline stage sends a micro-batch's tensors over a cut in one transfer when its last "
+    "operator has ended. Stages are cut for GPUs of equal speed.",
+    "An optical circuit is one hop however many mesh links it passes, and circuits never contend.",
+)
+NOT_MODELLED = (
+    "Kernel launch on the CPU, host work and data loading.",
+    "Compute slowed down by communication that runs beside it.",
+    "Writing updated parameters back to remote memory after the step.",
+    "Memory fragmentation, workspaces and communication buffers.",
+    "Kernels that get less efficient on smaller batches or shards: times scale in proportion.",
+)
+
+
+def warnings_for(scenario: Scenario, plan: Plan, timeline: Timeline) -> tuple[str, ...]:
+    """One sentence per thing that this run leaves unused or had to assume."""
+    found = [*plan.trace.warnings, *_unused(scenario), *_gradients(scenario, plan)]
+    found += _memory(scenario, plan, timeline)
+    return tuple(found)
+
+
+def _unused(scenario: Scenario) -> list[str]:
+    default = Scenario()
+    found = []
+    if scenario.interconnect == "optical" and (
+        scenario.ptp_bandwidth_gb_per_s != default.ptp_bandwidth_gb_per_s
+    ):
+        found.append(
+            f"The GPU to GPU bandwidth of {scenario.ptp_bandwidth_gb_per_s:g} GB/s is unused: the "
+            f"optical interconnect has {scenario.optical_gb_per_s:g} GB/s per circuit."
+        )
+    if scenario.case != 4 and scenario.micro_batch_size is not None:
+        found.append(
+            f"The micro-batch of {scenario.micro_batch_size} is unused: only case 4 has "
+            "micro-batches."
+        )
+    if scenario.case not in (1, 2) and scenario.accumulate > 1:
+        found.append(
+            f"Accumulating over {scenario.accumulate} batches is unused: only cases 1 and 2 do it."
+        )
+    return found
+
+
+def _gradients(scenario: Scenario, plan: Plan) -> list[str]:
+    if scenario.case not in (1, 2):
+        return []
+    parameters = find_parameters(plan.trace)
+    if not parameters.tensors:
+        return ["The trace trains no parameters, so there are no gradients to all-reduce."]
+    if scenario.case == 2 and parameters.unresolved:
+        size = sum(parameters.tensors[p].bytes for p in parameters.unresolved)
+        return [
+            f"The trace does not show when {len(parameters.unresolved)} of "
+            f"{len(parameters.tensors)} gradients ({size:,} bytes) are ready; they count as ready "
+            "at the end of backward."
+        ]
+    return []
+
+
+def _memory(scenario: Scenario, plan: Plan, timeline: Timeline) -> list[str]:
+    found = []
+    names = timeline.program.name
+    again = sum(name.startswith("fetch ") and name.endswith(" again") for name in names)
+    stored = timeline.program.phase.count("store")
+    if again or stored:
+        found.append(
+            f"Memory of 2^{scenario.capacity_log2} bytes is too small to keep everything: "
+            f"{stored} tensors are stored to remote memory and {again} fetched again."
+        )
+    gradients = find_parameters(plan.trace).gradient_ids
+    unnamed = [
+        b
+        for b in find_memory(plan.trace).buffers
+        if b.origin is Origin.EXISTING and any(t.id in gradients for t in b.tensors)
+    ]
+    if unnamed and not scenario.resident:
+        size = sum(b.bytes for b in unnamed)
+        found.append(
+            f"{len(unnamed)} gradients ({size:,} bytes) are read by the optimizer and named by no "
+            "backward operator of the trace; they are fetched like state that exists before the "
+            "step."
+        )
+    return found

@@ -1,0 +1,266 @@
+"""Pipeline parallel: each rank runs one stage, micro-batches flow through them.
+
+A stage runs one operator at a time; a micro-batch's tensors move over a cut in one transfer once
+the stage is done with it, beside whatever the stage computes next. The optimizer runs once, on each
+stage for the parameters it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from triosim.engine.program import Program, RankClass
+from triosim.network.interconnect import Interconnect
+from triosim.parallel.plan import Plan
+from triosim.parallel.rank import RankWriter
+from triosim.parallel.residency import plan_residency
+from triosim.parallel.schedules import SCHEDULES, Step
+from triosim.parallel.stages import CountedStages, Stages, cut_stages
+from triosim.parallel.work import Instance, Key, Run, lay_out
+from triosim.trace.memory import Buffer, Origin, find_memory
+
+
+def write_pipeline(plan: Plan, program: Program, network: Interconnect) -> None:
+    """Write all stages, then the transfers between them."""
+    stages = cut_stages(plan.trace, plan.gpus, plan.stage_cut)
+    ranks = [_StageWriter(plan, program, stages, stage) for stage in range(stages.count)]
+    for rank in ranks:
+        rank.write()
+    cuts = list(enumerate(pairwise(ranks)))
+    for cut, (before, after) in cuts:
+        for m in range(len(plan.batch_sizes)):
+            _connect(plan, program, network, before, after, "forward", cut, m)
+    for cut, (before, after) in reversed(cuts):
+        for m in range(len(plan.batch_sizes)):
+            _connect(plan, program, network, after, before, "backward", cut, m)
+        if isinstance(stages, CountedStages):
+            _chain_optimizers(program, network, stages, after, before, cut)
+
+
+@dataclass(slots=True)
+class _Block:
+    """One micro-batch in one direction on one stage: its slots, and what stands in for them.
+
+    Where a stage has no operator in this direction, what arrives goes straight on: `passing` are
+    the tasks that brought it.
+    """
+
+    first: int
+    end: int
+    passing: list[int]
+
+    @property
+    def empty(self) -> bool:
+        return self.first == self.end
+
+
+class _StageWriter:
+    """One stage's compute stream, and what transfers need to know of it."""
+
+    def __init__(self, plan: Plan, program: Program, stages: Stages, stage: int) -> None:
+        self.plan = plan
+        self.program = program
+        self.stages = stages
+        self.stage = stage
+        self.memory = find_memory(plan.trace)
+        count, batches = stages.count, len(plan.batch_sizes)
+        self.schedule: list[Step] = SCHEDULES[plan.schedule](stage, count, batches)
+        self.blocks: dict[Step, _Block] = {}
+        self.work = lay_out(plan.trace, self._runs(), holds=self._holds)
+        self.optimizer = max((block.end for block in self.blocks.values()), default=0)
+        self._add_relayed()
+        self.leaving = {step: self._leaving(step) for step in self.schedule}
+        sent = [key for keys in self.leaving.values() for key in keys]
+        residency = plan_residency(
+            self.work, plan.capacity_bytes, resident=plan.resident, sent=sent
+        )
+        self.writer = RankWriter(
+            program,
+            RankClass(members=(stage,), speed=plan.speeds.get(stage, 1.0), stage=stage),
+            self.work,
+            residency,
+            plan.remote_bytes_per_s,
+        )
+        self.blocking_sends = residency.blocking_sends
+
+    def _runs(self) -> Iterable[Run]:
+        k = 0
+        for phase, m in self.schedule:
+            operators = (self.stages.forward if phase == "forward" else self.stages.backward)[
+                self.stage
+            ]
+            self.blocks[phase, m] = _Block(k, k + len(operators), [])
+            k += len(operators)
+            for i in operators:
+                yield self.plan.run(i, m)
+        shares = self.stages.optimizer_share
+        share = 1.0 if shares is None else shares[self.stage]
+        if share > 0:
+            for i in self.stages.optimizer[self.stage]:
+                yield self.plan.run(i, 0, share)
+
+    def _holds(self, run: Run, buffer: Buffer) -> bool:
+        """A stage's own parameters and what it makes or receives."""
+        optimizer = self.plan.trace.operators[run.operator].phase == "optimizer"
+        if optimizer and self.stages.optimizer_share is not None:
+            owner = 0 if buffer.parameter is None else self.stages.owner.get(buffer.parameter, 0)
+            if owner != self.stage:
+                return False
+        if buffer.origin is Origin.EXISTING or buffer.uses[0] == run.operator:
+            return True
+        home = self.stages.home(buffer)
+        if optimizer:
+            # Its own intermediates have no home stage; a gradient of another stage stays there.
+            return home is None or home == self.stage
+        return home == self.stage or buffer.index in self._arriving(buffer, home)
+
+    def _arriving(self, buffer: Buffer, home: int | None) -> Sequence[int]:
+        if home is None:
+            return ()
+        forward, backward = self.stages.crossings
+        return forward[self.stage - 1] if home < self.stage else backward[self.stage]
+
+    def keys(self, cut: int, step: Step) -> list[Key]:
+        """The instances of one micro-batch that cross a cut."""
+        phase, m = step
+        crossing = self.stages.crossings[0 if phase == "forward" else 1][cut]
+        return [(b, m if self.memory.buffers[b].scales else 0) for b in crossing]
+
+    def _cuts(self, phase: str) -> tuple[int | None, int | None]:
+        """The cuts over which a micro-batch comes to this stage and leaves it."""
+        before = self.stage - 1 if self.stage > 0 else None
+        after = self.stage if self.stage < self.stages.count - 1 else None
+        return (before, after) if phase == "forward" else (after, before)
+
+    def _add_relayed(self) -> None:
+        """What only passes through a stage is in its memory meanwhile."""
+        for step, block in self.blocks.items():
+            into, out = self._cuts(step[0])
+            if block.empty or into is None or out is None:
+                continue
+            leaving = set(self.keys(out, step))
+            for key in self.keys(into, step):
+                if key in leaving and key not in self.work.instances:
+                    buffer = self.memory.buffers[key[0]]
+                    share = self.plan.batch_sizes[step[1]] / self.plan.trace_batch
+                    self.work.instances[key] = Instance(
+                        bytes=round(buffer.bytes * (share if buffer.scales else 1.0)),
+                        category=str(buffer.role),
+                        arrives="recv",
+                        uses=[block.first, block.end - 1],
+                    )
+                    for k in {block.first, block.end - 1}:
+                        self.work.slots[k].uses.append(key)
+
+    def _leaving(self, step: Step) -> list[Key]:
+        """What this stage no longer needs once a micro-batch has been sent on."""
+        _, out = self._cuts(step[0])
+        block = self.blocks[step]
+        if out is None or block.empty:
+            return []
+        instances = self.work.instances
+        return [
+            key
+            for key in self.keys(out, step)
+            if key in instances and block.first <= instances[key].uses[-1] < block.end
+        ]
+
+    def write(self) -> None:
+        for _ in self.work.slots:
+            self.writer.compute()
+
+    def done(self, step: Step) -> list[int]:
+        """What a micro-batch's transfer out of this stage waits for."""
+        block = self.blocks[step]
+        return block.passing if block.empty else [self.writer.task[block.end - 1]]
+
+    def needs(self, step: Step, tasks: Sequence[int]) -> None:
+        """Let a micro-batch wait for what brings its tensors."""
+        block = self.blocks[step]
+        if block.empty:
+            block.passing += tasks
+            if step[0] == "backward" and self.optimizer < len(self.writer.task):
+                self.wait(self.optimizer, tasks)
+        else:
+            self.wait(block.first, tasks)
+
+    def wait(self, slot: int, tasks: Sequence[int]) -> None:
+        for task in tasks:
+            self.program.wait(self.writer.task[slot], task)
+
+
+def _connect(
+    plan: Plan,
+    program: Program,
+    network: Interconnect,
+    source: _StageWriter,
+    target: _StageWriter,
+    phase: str,
+    cut: int,
+    m: int,
+) -> None:
+    """Move one micro-batch from a stage to its neighbour."""
+    step = (phase, m)
+    if not plan.trace.phase(phase):
+        return
+    size = source.stages.sent_bytes(cut, phase) * plan.batch_sizes[m] / plan.trace_batch
+    if size == 0:
+        target.needs(step, source.done(step))
+        return
+    onward, back = ("next", "previous") if phase == "forward" else ("previous", "next")
+    arriving = [
+        key
+        for key in target.keys(cut, step)
+        if key in target.work.instances and target.work.instances[key].arrives == "recv"
+    ]
+    what = "activations" if phase == "forward" else "gradients"
+    sent, received = program.communicate(
+        [
+            (source.writer.rank_class, f"send to {onward}", "send"),
+            (target.writer.rank_class, f"receive from {back}", "recv"),
+        ],
+        f"{what} of micro-batch {m}, rank {source.stage} to {target.stage}",
+        what,
+        size,
+        network.send(source.stage, target.stage, size),
+        [source.done(step), []],
+    )
+    target.needs(step, [received])
+    target.writer.received(received, arriving)
+    for key in source.leaving[step]:
+        source.writer.free(sent, key)
+    end = source.blocks[step].end
+    if source.blocking_sends and end < len(source.writer.task):
+        source.wait(end, [sent])
+
+
+def _chain_optimizers(
+    program: Program,
+    network: Interconnect,
+    stages: CountedStages,
+    source: _StageWriter,
+    target: _StageWriter,
+    cut: int,
+) -> None:
+    """TrioSim's cut deals whole optimizer operators to stages; the next stage waits for them."""
+    if not stages.optimizer[source.stage] or target.optimizer >= len(target.writer.task):
+        return
+    last = source.writer.task[-1]
+    size = stages.optimizer_bytes(cut)
+    if size == 0:
+        target.wait(target.optimizer, [last])
+        return
+    _, received = program.communicate(
+        [
+            (source.writer.rank_class, "send to previous", "send"),
+            (target.writer.rank_class, "receive from next", "recv"),
+        ],
+        f"optimizer outputs, rank {source.stage} to {target.stage}",
+        "optimizer outputs",
+        size,
+        network.send(source.stage, target.stage, size),
+        [[last], []],
+    )
+    target.wait(target.optimizer, [received])

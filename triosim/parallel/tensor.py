@@ -1,0 +1,65 @@
+"""Tensor parallel as TrioSim's case 3 defines it.
+
+An operator with tpflag 1 takes 1/n of its time, then the ranks all-reduce 1/n of its output bytes;
+the others run whole on every GPU. Parameters of flagged operators, their gradients and optimizer
+state are held to 1/n. (Column-parallel layers would gather n/2 times more; the training mode uses
+that rule.)
+"""
+
+from __future__ import annotations
+
+from triosim.engine.program import Program
+from triosim.errors import TraceFormatError
+from triosim.network.interconnect import Interconnect
+from triosim.parallel.plan import Plan
+from triosim.trace.memory import find_memory
+from triosim.trace.model import Trace
+from triosim.trace.parameters import find_parameters
+
+
+def write_tensor_parallel(plan: Plan, program: Program, network: Interconnect) -> None:
+    """Operator by operator over all classes, since a flagged one joins them."""
+    trace, n = plan.trace, plan.gpus
+    _check_flags(trace)
+    flagged = [bool(op.tensor_parallel) for op in trace.operators]
+    runs = [plan.run(i, 0, 1 / n if flagged[i] else 1.0) for i in range(len(trace.operators))]
+    writers = plan.writers(program, runs, shards=_shards(trace, n))
+    reduced: list[list[int]] = [[] for _ in writers]
+    for i, op in enumerate(trace.operators):
+        for writer, waits in zip(writers, reduced, strict=True):
+            writer.compute(waits)
+        size = sum(tensor.bytes for tensor in op.outputs) * runs[i].batch_share / n
+        if not flagged[i] or n == 1 or size == 0:
+            reduced = [[] for _ in writers]
+            continue
+        tasks = program.communicate(
+            [(writer.rank_class, "collective", "all-reduce") for writer in writers],
+            f"all-reduce after {op.name}",
+            "outputs of split operators",
+            size,
+            network.all_reduce(size),
+            [[writer.task[-1]] for writer in writers],
+        )
+        reduced = [[task] for task in tasks]
+
+
+def _check_flags(trace: Trace) -> None:
+    for op in trace.operators:
+        if op.tensor_parallel is None:
+            raise TraceFormatError(
+                f"trace.csv: operator {op.id} ({op.name}) has no tpflag; case 3 needs the column "
+                "tpflag to know which operators are split."
+            )
+
+
+def _shards(trace: Trace, n: int) -> dict[int, float]:
+    """Buffers that belong to the parameters of flagged operators."""
+    index = find_parameters(trace).index
+    split = {
+        index[tensor.id]
+        for op in trace.operators
+        if op.tensor_parallel and op.phase == "forward"
+        for tensor in op.inputs
+        if tensor.id in index
+    }
+    return {b.index: 1 / n for b in find_memory(trace).buffers if b.parameter in split}

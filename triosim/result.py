@@ -1,0 +1,315 @@
+"""What a simulation found, and the views on it that front ends show.
+
+Times in `Result` are milliseconds and sizes bytes, as in the JSON file. Everything is read off the
+timeline when asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pandas as pd
+
+from triosim.analysis.breakdown import CLASSES, Breakdown, break_down
+from triosim.analysis.communication import Communication, summarise_communication
+from triosim.analysis.memory import MemoryCurve, memory_curve
+from triosim.engine.program import RankClass
+from triosim.engine.timeline import Timeline
+from triosim.errors import ConfigError
+from triosim.scenario import SCHEMA_VERSION, Scenario
+
+MAX_LISTED_RANKS = 64
+TIMELINE_COLUMNS = (
+    "rank",
+    "stream",
+    "name",
+    "phase",
+    "start_ms",
+    "end_ms",
+    "bytes",
+    "waited_for",
+    "members",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """A rule that every result must satisfy, evaluated on this one."""
+
+    id: str
+    passed: bool
+    detail: str
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """One simulated step. `total_ms` is the maximum over ranks; the classes are means over them."""
+
+    scenario: Scenario
+    tasks: Timeline
+    single_gpu_s: float | None
+    samples: int
+    warnings: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def classes(self) -> Sequence[RankClass]:
+        """Ranks with identical timelines."""
+        return self.tasks.program.classes
+
+    @property
+    def total_ms(self) -> float:
+        return self.tasks.total_s * 1e3
+
+    @cached_property
+    def breakdowns(self) -> list[Breakdown]:
+        """One per rank class."""
+        return [break_down(self.tasks, c) for c in range(len(self.classes))]
+
+    def _mean_ms(self, name: str) -> float:
+        total = sum(
+            len(c.members) * b.classes_s[name]
+            for c, b in zip(self.classes, self.breakdowns, strict=True)
+        )
+        return total / self.scenario.gpus * 1e3
+
+    @property
+    def compute_ms(self) -> float:
+        return self._mean_ms("compute")
+
+    @property
+    def launch_wait_ms(self) -> float:
+        return self._mean_ms("launch_wait")
+
+    @property
+    def exposed_communication_ms(self) -> float:
+        return self._mean_ms("exposed_communication")
+
+    @property
+    def bubble_ms(self) -> float:
+        return self._mean_ms("bubble")
+
+    @property
+    def imbalance_ms(self) -> float:
+        return self._mean_ms("imbalance")
+
+    @property
+    def idle_ms(self) -> float:
+        return self._mean_ms("idle")
+
+    @property
+    def busiest_compute_ms(self) -> float:
+        """Compute of the rank that computes most."""
+        return max(b.classes_s["compute"] for b in self.breakdowns) * 1e3
+
+    @property
+    def speedup(self) -> float | None:
+        """Cases 0 to 2: gpus x T1 / T (each GPU does a whole batch); 3 and 4: T1 / T.
+
+        T1 is the same scenario on one GPU; None where that does not fit in memory or nothing takes
+        any time.
+        """
+        if self.single_gpu_s is None or self.total_ms == 0:
+            return None
+        work = self.scenario.gpus if self.scenario.case <= 2 else 1
+        return work * self.single_gpu_s / self.tasks.total_s
+
+    @property
+    def samples_per_s(self) -> float | None:
+        return self.samples / self.tasks.total_s if self.total_ms else None
+
+    @cached_property
+    def _sent(self) -> list[tuple[float, float]]:
+        """Per class, what one rank sends to other GPUs and fetches from remote memory."""
+        program = self.tasks.program
+        fetched = np.where(np.array(program.phase, dtype=object) == "fetch", program.bytes, 0.0)
+        totals = []
+        for c in range(len(self.classes)):
+            own = self.tasks.rank_class == c
+            sent = float(np.array(program.sent_bytes)[own].sum())
+            totals.append((sent, float(fetched[own].sum())))
+        return totals
+
+    @property
+    def communication_bytes(self) -> float:
+        """Sent from GPU to GPU, summed over ranks."""
+        return sum(len(c.members) * s[0] for c, s in zip(self.classes, self._sent, strict=True))
+
+    @property
+    def fetched_bytes(self) -> float:
+        """Fetched from remote memory, summed over ranks."""
+        return sum(len(c.members) * s[1] for c, s in zip(self.classes, self._sent, strict=True))
+
+    @cached_property
+    def memory(self) -> list[MemoryCurve]:
+        """One curve per rank class."""
+        return [memory_curve(self.tasks, c) for c in range(len(self.classes))]
+
+    @property
+    def peak_memory_bytes(self) -> int:
+        return max(curve.peak_bytes for curve in self.memory)
+
+    @property
+    def capacity_bytes(self) -> int:
+        return int(2**self.scenario.capacity_log2)
+
+    @cached_property
+    def communication(self) -> list[Communication]:
+        return summarise_communication(self.tasks, self.breakdowns)
+
+    @property
+    def per_rank(self) -> PerRank:
+        return PerRank(self)
+
+    def class_of(self, rank: int) -> int:
+        """The class that a rank belongs to."""
+        for c, rank_class in enumerate(self.classes):
+            if rank in rank_class.members:
+                return c
+        raise ConfigError("rank", rank, f"ranks go from 0 to {self.scenario.gpus - 1}")
+
+    def class_entry(self, c: int) -> dict[str, Any]:
+        """The figures of one rank of a class."""
+        breakdown, curve = self.breakdowns[c], self.memory[c]
+        sent, fetched = self._sent[c]
+        compute_ms = breakdown.classes_s["compute"] * 1e3
+        return {
+            "total_ms": self.total_ms,
+            **{f"{name}_ms": breakdown.classes_s[name] * 1e3 for name in CLASSES},
+            "busiest_compute_ms": compute_ms,
+            **{f"{phase}_ms": s * 1e3 for phase, s in breakdown.compute_s.items()},
+            "speedup": self.speedup,
+            "samples_per_s": self.samples_per_s,
+            "communication_bytes": sent,
+            "fetched_bytes": fetched,
+            "peak_memory_bytes": curve.peak_bytes,
+        }
+
+    @cached_property
+    def timeline(self) -> pd.DataFrame:
+        """One representative per class; `members` says how many ranks it stands for.
+
+        `bytes` is the message: the array of a collective, not what its algorithm sends.
+        """
+        return self.expand([c.rank for c in self.classes])
+
+    def expand(self, ranks: Iterable[int]) -> pd.DataFrame:
+        """The timeline of chosen ranks, one row per task and rank."""
+        frames = []
+        chosen = list(ranks)
+        representatives = [c.rank for c in self.classes]
+        for rank in chosen:
+            c = self.class_of(rank)
+            frame = self._class_frame(c).copy(deep=False)
+            frame.insert(0, "rank", rank)
+            frame["members"] = len(self.classes[c].members) if chosen == representatives else 1
+            frames.append(frame)
+        if not frames:
+            return pd.DataFrame(columns=list(TIMELINE_COLUMNS))
+        return pd.concat(frames, ignore_index=True)[list(TIMELINE_COLUMNS)]
+
+    @cached_property
+    def _frames(self) -> dict[int, pd.DataFrame]:
+        return {}
+
+    def _class_frame(self, c: int) -> pd.DataFrame:
+        if c not in self._frames:
+            self._frames[c] = self._build_frame(c)
+        return self._frames[c]
+
+    def _build_frame(self, c: int) -> pd.DataFrame:
+        program, tasks = self.tasks.program, self.tasks.tasks(c)
+        tasks = tasks[np.lexsort((tasks, self.tasks.start_s[tasks]))]
+        chosen = tasks.tolist()
+        critical = self.tasks.critical
+        return pd.DataFrame(
+            {
+                "stream": [program.streams[program.stream[t]].name for t in chosen],
+                "name": [program.name[t] for t in chosen],
+                "phase": [program.phase[t] for t in chosen],
+                "start_ms": self.tasks.start_s[tasks] * 1e3,
+                "end_ms": self.tasks.end_s[tasks] * 1e3,
+                "bytes": [program.bytes[t] for t in chosen],
+                "waited_for": [
+                    program.name[critical[t]] if critical[t] >= 0 else "" for t in chosen
+                ],
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything of `--json`: plain values; above 64 GPUs one entry per class of ranks."""
+        names = ("total_ms", *(f"{name}_ms" for name in CLASSES), "busiest_compute_ms", "speedup")
+        names += ("samples_per_s", "communication_bytes", "fetched_bytes", "peak_memory_bytes")
+        return {
+            "schema_version": self.schema_version,
+            **{name: getattr(self, name) for name in names},
+            "communication": [
+                {
+                    "kind": row.kind,
+                    "purpose": row.purpose,
+                    "transfers": row.transfers,
+                    "bytes": row.bytes,
+                    "busy_ms": row.busy_s * 1e3,
+                    "exposed_ms": row.exposed_s * 1e3,
+                }
+                for row in self.communication
+            ],
+            "per_rank": self._listed_ranks(),
+            "checks": [{"id": c.id, "passed": c.passed, "detail": c.detail} for c in self.checks],
+            "warnings": list(self.warnings),
+            "scenario": self.scenario.to_dict(),
+        }
+
+    def _listed_ranks(self) -> list[dict[str, Any]]:
+        if self.scenario.gpus <= MAX_LISTED_RANKS:
+            return list(self.per_rank)
+        return [
+            {"rank": rc.rank, "members": len(rc.members), **self.class_entry(c)}
+            for c, rc in enumerate(self.classes)
+        ]
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is derived, so that a result travels light between processes."""
+        fields: Mapping[str, object] = self.__dataclass_fields__
+        return {name: value for name, value in self.__dict__.items() if name in fields}
+
+
+class PerRank(Sequence[dict[str, Any]]):
+    """The figures of every rank, computed when read."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        self._entries: dict[int, dict[str, Any]] = {}
+
+    def __len__(self) -> int:
+        return self._result.scenario.gpus
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        rank = index + len(self) if index < 0 else index
+        if not 0 <= rank < len(self):
+            raise IndexError(f"rank {index} of {len(self)}")
+        c = self._result.class_of(rank)
+        if c not in self._entries:
+            self._entries[c] = self._result.class_entry(c)
+        return {"rank": rank, **self._entries[c]}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (self[rank] for rank in range(len(self)))

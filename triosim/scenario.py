@@ -1,0 +1,249 @@
+"""What to simulate: everything that determines a result, validated.
+
+A scenario is frozen and hashable; the same object is the cache key, the saved file and the link.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from triosim.errors import ConfigError
+from triosim.network.optical import mesh_factorisations
+
+SCHEMA_VERSION = 1
+MAX_GPUS = 2**20
+MAX_BATCH = 2**30
+SAMPLE_TRACES = Path(__file__).resolve().parent.parent / "sample_trace"
+DEFAULT_TRACE = "transformer"
+
+CASES: Mapping[int, str] = {
+    0: "training, each GPU alone",
+    1: "standard data parallel",
+    2: "distributed data parallel",
+    3: "tensor parallel",
+    4: "pipeline parallel",
+}
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "ptp_convention": ("algbw", "link"),
+    "interconnect": ("electrical", "optical"),
+    "schedule": ("gpipe", "1f1b"),
+    "stage_cut": ("time", "count"),
+}
+# Lowest and highest legal value; None is legal where the default is None.
+WHOLE_NUMBERS: Mapping[str, tuple[int, int]] = {
+    "case": (0, 4),
+    "gpus": (1, MAX_GPUS),
+    "batch_size": (1, MAX_BATCH),
+    "batch_size_sim": (1, MAX_BATCH),
+    "micro_batch_size": (1, MAX_BATCH),
+    "accumulate": (1, 4096),
+    "mesh_rows": (1, MAX_GPUS),
+    "mesh_cols": (1, MAX_GPUS),
+    "capacity_log2": (10, 60),
+}
+NUMBERS: Mapping[str, tuple[float, float]] = {
+    "bandwidth_gb_per_s": (1e-6, 1e9),
+    "ptp_bandwidth_gb_per_s": (1e-6, 1e9),
+    "latency_us": (0, 1e9),
+    "optical_gb_per_s": (1e-6, 1e9),
+    "hop_latency_ns": (0, 1e12),
+    "circuit_setup_ms": (0, 1e6),
+    "bucket_mb": (1e-6, 1e6),
+}
+SPEEDS = (1e-3, 1e3)
+SWITCHES = ("resident", "fold")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """One training step on some hardware in one of TrioSim's parallel layouts.
+
+    "gb" is 10^9 bytes; `bucket_mb` counts 2^20 bytes, as PyTorch does. None means: the trace's own
+    batch for `batch_size`, `batch_size` for `batch_size_sim`, that for `micro_batch_size`, one row
+    of all GPUs for the mesh. `rank_speed` maps a rank to its speed (0.5: half speed) and is kept as
+    sorted pairs.
+
+    Raises `ConfigError` naming the field, its value and what would be legal.
+    """
+
+    trace_dir: str = str(SAMPLE_TRACES / DEFAULT_TRACE)
+    case: int = 0
+    gpus: int = 8
+    batch_size: int | None = None
+    batch_size_sim: int | None = None
+    micro_batch_size: int | None = None
+    accumulate: int = 1
+    bandwidth_gb_per_s: float = 696
+    ptp_bandwidth_gb_per_s: float = 65
+    ptp_convention: str = "algbw"
+    latency_us: float = 0
+    interconnect: str = "electrical"
+    mesh_rows: int | None = None
+    mesh_cols: int | None = None
+    optical_gb_per_s: float = 64
+    hop_latency_ns: float = 20
+    circuit_setup_ms: float = 0
+    capacity_log2: int = 40
+    resident: bool = False
+    bucket_mb: float = 25
+    schedule: str = "gpipe"
+    stage_cut: str = "time"
+    rank_speed: Mapping[int, float] | tuple[tuple[int, float], ...] | None = None
+    fold: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trace_dir", str(self.trace_dir))
+        for name, (low, high) in WHOLE_NUMBERS.items():
+            self._set(name, _whole(name, getattr(self, name), low, high))
+        for name, (least, most) in NUMBERS.items():
+            self._set(name, _number(name, getattr(self, name), least, most))
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ConfigError(name, value, f"must be {' or '.join(choices)}")
+        for name in SWITCHES:
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(name, getattr(self, name), "must be true or false")
+        self._set("rank_speed", _speeds(self.rank_speed, self.gpus))
+        self._check_batches()
+        if self.interconnect == "optical":
+            self._check_mesh()
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_batches(self) -> None:
+        batch = self.batch_size_sim or self.batch_size
+        micro = self.micro_batch_size
+        if batch is not None and micro is not None and micro > batch:
+            raise ConfigError(
+                "micro_batch_size", micro, f"must be at most the simulated batch, {batch}"
+            )
+
+    def _check_mesh(self) -> None:
+        rows, cols = self.mesh
+        if rows * cols != self.gpus:
+            legal = ", ".join(f"{r} x {c}" for r, c in mesh_factorisations(self.gpus)[:40])
+            name = "mesh_rows" if self.mesh_rows is not None else "mesh_cols"
+            raise ConfigError(
+                name,
+                getattr(self, name),
+                f"a mesh of {rows} rows and {cols} columns does not hold {self.gpus} GPUs; legal "
+                f"are {legal}",
+            )
+
+    @property
+    def mesh(self) -> tuple[int, int]:
+        """Rows and columns; what is not given follows from the other and the GPU count."""
+        rows, cols = self.mesh_rows, self.mesh_cols
+        if rows is None and cols is None:
+            return 1, self.gpus
+        if rows is None:
+            assert cols is not None
+            return max(1, self.gpus // cols), cols
+        return rows, cols if cols is not None else max(1, self.gpus // rows)
+
+    @property
+    def speeds(self) -> dict[int, float]:
+        """Ranks that are not at full speed."""
+        return dict(self.rank_speed or ())
+
+    def on_one_gpu(self) -> Scenario:
+        """The reference of the speed-up: the same step on one GPU at full speed."""
+        return replace(self, gpus=1, mesh_rows=None, mesh_cols=None, rank_speed=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with the version of their meaning."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.rank_speed is not None:
+            values["rank_speed"] = {str(rank): speed for rank, speed in self.speeds.items()}
+        return {"schema_version": SCHEMA_VERSION, **values}
+
+    @classmethod
+    def from_dict(cls, values: object) -> Scenario:
+        """The inverse of `to_dict`; absent fields take their defaults."""
+        return cls(**checked_fields(values))
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+
+def checked_fields(values: object) -> dict[str, Any]:
+    """The fields of a saved scenario by name, the version checked and taken off."""
+    if not isinstance(values, Mapping):
+        raise ConfigError("scenario", type(values).__name__, "must be a JSON object")
+    given = dict(values)
+    version = given.pop("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise ConfigError("schema_version", version, f"this program reads version {SCHEMA_VERSION}")
+    known = {field.name for field in fields(Scenario)}
+    for name in given:
+        if name not in known:
+            raise ConfigError("scenario", name, f"no such field; known are {', '.join(known)}")
+    if isinstance(given.get("rank_speed"), Mapping):
+        given["rank_speed"] = {_rank(rank): speed for rank, speed in given["rank_speed"].items()}
+    return given
+
+
+def read_scenario(path: str | Path) -> dict[str, Any]:
+    """The fields that a saved scenario file sets."""
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError("scenario", path, error.strerror or "cannot be read") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("scenario", path, f"not a JSON file ({error})") from None
+    return checked_fields(values)
+
+
+def _rank(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise ConfigError("rank_speed", text, "a rank is a whole number from 0") from None
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int | None:
+    if value is None and name not in ("case", "gpus", "accumulate", "capacity_log2"):
+        return None
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    try:
+        number = int(value) if whole or hasattr(value, "__index__") else None  # type: ignore[call-overload]
+    except (ValueError, OverflowError):
+        number = None
+    if isinstance(value, bool) or number is None or not low <= number <= high:
+        if name == "case" and number == 5:
+            raise ConfigError(
+                name, value, "case 5 (Hop, backup workers) is not offered; use 0 to 4"
+            )
+        raise ConfigError(name, value, f"must be a whole number from {low} to {high}")
+    return int(number)
+
+
+def _number(name: str, value: object, low: float, high: float) -> float:
+    legal = f"must be a number from {low:g} to {high:g}"
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise ConfigError(name, value, legal)
+    number = float(value)
+    if not math.isfinite(number) or not low <= number <= high:
+        raise ConfigError(name, value, legal)
+    return number
+
+
+def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
+    if given is None:
+        return None
+    try:
+        pairs = sorted((int(rank), speed) for rank, speed in dict(given).items())
+    except (TypeError, ValueError):
+        raise ConfigError("rank_speed", given, "must map ranks to speeds, as in {3: 0.5}") from None
+    for rank, speed in pairs:
+        if not 0 <= rank < gpus:
+            raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
+        _number("rank_speed", speed, *SPEEDS)
+    return tuple((rank, float(speed)) for rank, speed in pairs if speed != 1) or None

@@ -1,0 +1,90 @@
+"""What the tracer recorded: one training step on one GPU.
+
+A trace is plain data. What its tensors mean to each other (which share memory, which are trained,
+which backward operator belongs to which forward operator) is derived in `triosim.trace.memory`,
+`triosim.trace.parameters` and `triosim.trace.partners`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+PHASES = ("forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tensor:
+    """One tensor of the step.
+
+    `storage` is the address of its memory: several tensors may share it, and the allocator may give
+    it to another tensor later in the step.
+    """
+
+    id: int
+    storage: int
+    shape: tuple[int, ...]
+    numel: int
+    element_bytes: int
+    kind: str = ""
+
+    @property
+    def bytes(self) -> int:
+        return self.numel * self.element_bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Operator:
+    """One operator in the order of execution; `time_s` is its GPU time without overlaps.
+
+    `tensor_parallel` is the trace's tpflag: whether TrioSim's case 3 splits the operator over the
+    GPUs; None where the trace does not say.
+    """
+
+    id: int
+    name: str
+    phase: str
+    time_s: float
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    tensor_parallel: bool | None = None
+    busy_time_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """The operators of one step in execution order.
+
+    `batch_size` is what the trace says about itself (see `triosim.trace.read`). Equality is
+    identity: a trace is loaded once and shared.
+    """
+
+    name: str
+    operators: tuple[Operator, ...]
+    batch_size: int
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def phase(self, phase: str) -> list[int]:
+        """Indices of the operators of one phase, in execution order."""
+        return [i for i, op in enumerate(self.operators) if op.phase == phase]
+
+    @property
+    def total_s(self) -> float:
+        return sum(op.time_s for op in self.operators)
+
+    def at_batch(self, batch_size: int) -> Trace:
+        """The same trace, said to be taken at another batch size."""
+        return _at_batch(self, batch_size)
+
+
+@lru_cache(maxsize=64)
+def _at_batch(trace: Trace, batch_size: int) -> Trace:
+    return replace(trace, batch_size=batch_size)

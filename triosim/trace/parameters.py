@@ -1,0 +1,247 @@
+"""Which tensors are trained, and when the gradient of each is ready.
+
+Trained: read by a forward operator and by an optimizer operator, written by no forward operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from triosim.trace.model import Operator, Tensor, Trace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gradient:
+    """The gradient of one parameter.
+
+    `producer` is the index of the operator after which it is ready; None: only the end of backward
+    is certain. `output` names the producer's output where one was recognised: (operator, tensor).
+    """
+
+    parameter: int
+    producer: int | None
+    output: tuple[int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Parameters:
+    """Trained tensors in the order in which the forward pass reads them.
+
+    `index` maps their tensor ids to positions in `tensors`; `aligned` maps the tensor ids of an
+    optimizer's lists (gradients, state, the parameters themselves) to the parameter they stand
+    beside. `gradients` has one entry per parameter, in the same order. `gradient_ids` are the
+    tensors in an optimizer's lists of gradients, also those that no backward operator names.
+    """
+
+    tensors: Sequence[Tensor]
+    index: Mapping[int, int]
+    aligned: Mapping[int, int]
+    gradients: Sequence[Gradient]
+    gradient_ids: frozenset[int]
+
+    @property
+    def bytes(self) -> int:
+        return sum(tensor.bytes for tensor in self.tensors)
+
+    @property
+    def unresolved(self) -> list[int]:
+        """Parameters whose gradient is only known to be ready at the end of backward."""
+        return [g.parameter for g in self.gradients if g.producer is None]
+
+
+@lru_cache(maxsize=32)
+def find_parameters(trace: Trace) -> Parameters:
+    tensors = _trained(trace)
+    index = {tensor.id: i for i, tensor in enumerate(tensors)}
+    optimizer = [op for op in trace.operators if op.phase == "optimizer"]
+    groups = _groups(index, optimizer)
+    aligned = _align(tensors, index, groups, optimizer)
+    outputs = list(_backward_outputs(trace))
+    named: dict[int, tuple[int, int]] = {}
+    seeds: set[int] = set()
+    for parameter, ids in _gradient_candidates(aligned, optimizer).items():
+        match = _named(ids, tensors[parameter], outputs)
+        if match is not None:
+            named[parameter], seed = match
+            seeds.add(seed)
+    return Parameters(
+        tensors=tensors,
+        index=index,
+        aligned=aligned,
+        gradients=_gradients(trace, tensors, outputs, named),
+        gradient_ids=_gradient_lists(groups, optimizer, seeds),
+    )
+
+
+def _trained(trace: Trace) -> list[Tensor]:
+    read: dict[int, Tensor] = {}
+    written: set[int] = set()
+    updated: set[int] = set()
+    for op in trace.operators:
+        if op.phase == "forward":
+            for tensor in op.inputs:
+                read.setdefault(tensor.id, tensor)
+            written.update(tensor.id for tensor in op.outputs)
+        elif op.phase == "optimizer":
+            updated.update(tensor.id for tensor in op.inputs)
+    return [tensor for i, tensor in read.items() if i in updated and i not in written]
+
+
+def _groups(index: Mapping[int, int], optimizer: Sequence[Operator]) -> list[tuple[int, ...]]:
+    """The lists of parameters that the optimizer's operators name."""
+    groups: dict[tuple[int, ...], None] = {}
+    for op in optimizer:
+        named = tuple(index[t.id] for t in op.inputs if t.id in index)
+        if named:
+            groups[named] = None
+    return list(groups)
+
+
+def _align(
+    tensors: Sequence[Tensor],
+    index: Mapping[int, int],
+    groups: Sequence[tuple[int, ...]],
+    optimizer: Sequence[Operator],
+) -> dict[int, int]:
+    """Read an optimizer's argument lists position by position.
+
+    An operator's inputs are several lists of equal length laid end to end, as in
+    _foreach_addcdiv_(parameters, momenta, denominators) or addcdiv_(parameter, momentum, ...).
+    The operators that name parameters give the lists; the others are matched by a tensor that is
+    already aligned, else by the sequence of sizes.
+    """
+    aligned = dict(index)
+    pending = list(optimizer)
+    while pending:
+        left = [op for op in pending if not _align_one(op, groups, tensors, aligned)]
+        if len(left) == len(pending):
+            break
+        pending = left
+    for op in pending:
+        for group in groups:
+            sizes = [tensors[p].numel for p in group]
+            if len(group) > 1 and [t.numel for t in op.inputs[: len(group)]] == sizes:
+                _lay_out(op, group, tensors, aligned)
+                break
+    return aligned
+
+
+def _align_one(
+    op: Operator,
+    groups: Sequence[tuple[int, ...]],
+    tensors: Sequence[Tensor],
+    aligned: dict[int, int],
+) -> bool:
+    for group in groups:
+        for start in range(0, len(op.inputs) - len(group) + 1, len(group)):
+            chunk = op.inputs[start : start + len(group)]
+            if all(aligned.get(t.id) == p for t, p in zip(chunk, group, strict=True)):
+                _lay_out(op, group, tensors, aligned)
+                return True
+    return False
+
+
+def _lay_out(
+    op: Operator, group: tuple[int, ...], tensors: Sequence[Tensor], aligned: dict[int, int]
+) -> None:
+    for values in (op.inputs, op.outputs):
+        for position, tensor in enumerate(values):
+            parameter = group[position % len(group)]
+            if tensor.numel == tensors[parameter].numel:
+                aligned.setdefault(tensor.id, parameter)
+
+
+def _gradients(
+    trace: Trace,
+    tensors: Sequence[Tensor],
+    outputs: Sequence[tuple[int, Tensor]],
+    named: Mapping[int, tuple[int, int]],
+) -> list[Gradient]:
+    """The rules in order of certainty; each output is claimed once.
+
+    `named`: by the gradient's id, else by its storage at equal size. Else, in reverse order of the
+    parameters, the first unclaimed output with as many elements; else the last backward operator
+    that reads the parameter.
+    """
+    found = dict(named)
+    claimed = set(found.values())
+    for parameter in reversed(range(len(tensors))):
+        if parameter not in found:
+            for operator, tensor in outputs:
+                spot = (operator, tensor.id)
+                if tensor.numel == tensors[parameter].numel and spot not in claimed:
+                    found[parameter] = spot
+                    claimed.add(spot)
+                    break
+    return [
+        Gradient(parameter=p, producer=found[p][0], output=found[p])
+        if p in found
+        else Gradient(parameter=p, producer=_last_reader(trace, tensors[p]), output=None)
+        for p in range(len(tensors))
+    ]
+
+
+def _gradient_lists(
+    groups: Sequence[tuple[int, ...]], optimizer: Sequence[Operator], seeds: set[int]
+) -> frozenset[int]:
+    """Every tensor that stands in one list with a known gradient."""
+    found = set(seeds)
+    lengths = {len(group) for group in groups}
+    for op in optimizer:
+        for length in lengths:
+            for start in range(0, len(op.inputs) - length + 1, length):
+                chunk = {t.id for t in op.inputs[start : start + length]}
+                if len(op.inputs) % length == 0 and not chunk.isdisjoint(seeds):
+                    found |= chunk
+    return frozenset(found)
+
+
+def _backward_outputs(trace: Trace) -> Iterator[tuple[int, Tensor]]:
+    for i, op in enumerate(trace.operators):
+        if op.phase == "backward":
+            for tensor in op.outputs:
+                yield i, tensor
+
+
+def _gradient_candidates(
+    aligned: Mapping[int, int], optimizer: Sequence[Operator]
+) -> dict[int, dict[int, Tensor]]:
+    """For each parameter, what the optimizer reads beside it and did not make itself."""
+    made: set[int] = set()
+    candidates: dict[int, dict[int, Tensor]] = {}
+    parameters = set(aligned.values())
+    own = {i for i, p in aligned.items() if p in parameters}
+    for op in optimizer:
+        for tensor in op.inputs:
+            if tensor.id in own and tensor.id not in made:
+                candidates.setdefault(aligned[tensor.id], {})[tensor.id] = tensor
+        made.update(tensor.id for tensor in op.outputs)
+    return candidates
+
+
+def _named(
+    candidates: Mapping[int, Tensor],
+    parameter: Tensor,
+    outputs: Sequence[tuple[int, Tensor]],
+) -> tuple[tuple[int, int], int] | None:
+    """The output that is the gradient, and the optimizer's tensor that it is."""
+    storages = {t.storage: i for i, t in candidates.items() if t.storage != parameter.storage}
+    by_id = by_storage = None
+    for operator, tensor in outputs:
+        if tensor.id == parameter.id or tensor.bytes != parameter.bytes:
+            continue
+        if tensor.id in candidates:
+            by_id = (operator, tensor.id), tensor.id
+        elif tensor.storage in storages:
+            by_storage = (operator, tensor.id), storages[tensor.storage]
+    return by_id or by_storage
+
+
+def _last_reader(trace: Trace, parameter: Tensor) -> int | None:
+    for i in reversed(trace.phase("backward")):
+        for tensor in trace.operators[i].inputs:
+            if tensor.id == parameter.id or tensor.storage == parameter.storage:
+                return i
+    return None

@@ -1,0 +1,109 @@
+"""Which forward operator each backward operator belongs to.
+
+The two-file format does not record it. A backward operator reads what its forward operator saved:
+its weight, its input or its output. Where it reads nothing of the kind, its name is compared, and
+the order decides: autograd runs backward operators in the reverse order of their forward operators.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from triosim.trace.memory import Memory, Origin, Role, find_memory
+from triosim.trace.model import Trace
+
+
+@lru_cache(maxsize=32)
+def find_partners(trace: Trace) -> Mapping[int, int]:
+    """Index of the forward operator for each backward operator; never ascending.
+
+    Empty where the trace has no forward operator.
+    """
+    forward = trace.phase("forward")
+    backward = trace.phase("backward")
+    if not forward:
+        return {}
+    memory = find_memory(trace)
+    evidence = _descending([_evidence(trace, memory, i, set(forward)) for i in backward])
+    partners: dict[int, int] = {}
+    latest = forward[-1]
+    for position, i in enumerate(backward):
+        known = evidence[position]
+        if known is None:
+            earliest = next((e for e in evidence[position:] if e is not None), forward[0])
+            between = [f for f in forward if earliest <= f <= latest]
+            known = next((f for f in reversed(between) if _same_kind(trace, f, i)), latest)
+        latest = partners[i] = known
+    return partners
+
+
+def _evidence(trace: Trace, memory: Memory, operator: int, forward: set[int]) -> int | None:
+    """The last forward operator that has to do with what this operator reads.
+
+    Weights decide first, then outputs of forward operators, then what they read.
+    """
+    weights, outputs, inputs = [], [], []
+    for b in memory.uses[operator]:
+        buffer = memory.buffers[b]
+        users = [use for use in buffer.uses if use in forward]
+        if buffer.role is Role.PARAMETERS:
+            weights += users[-1:]
+        elif buffer.origin is Origin.PRODUCED and users:
+            same = [use for use in users if _same_kind(trace, use, operator)]
+            outputs += same[-1:]
+            inputs += users[-1:]
+    best = weights or outputs or inputs
+    return max(best) if best else None
+
+
+def _same_kind(trace: Trace, forward: int, backward: int) -> bool:
+    ours = _kind(trace.operators[forward].name)
+    theirs = _kind(trace.operators[backward].name)
+    theirs = _ALIASES.get(theirs, theirs)
+    return ours in theirs or theirs in ours
+
+
+def _kind(name: str) -> str:
+    """aten::max_pool2d and MaxPool2DWithIndicesBackward0 become maxpool2d..."""
+    name = name.rsplit("::", 1)[-1].split(":")[-1].strip()
+    return re.sub(r"backward\d*$", "", name.lower().replace("_", ""))
+
+
+_ALIASES = {
+    "addmm": "linear",
+    "mm": "linear",
+    "convolution": "conv2d",
+    "nllloss": "crossentropyloss",
+    "nllloss2d": "crossentropyloss",
+    "logsoftmax": "crossentropyloss",
+    "threshold": "relu",
+    "mean": "adaptiveavgpool2d",
+    "cudnnbatchnorm": "batchnorm",
+    "miopenbatchnorm": "batchnorm",
+}
+
+
+def _descending(values: Sequence[int | None]) -> list[int | None]:
+    """Drop what breaks the descending order, keeping as much as possible.
+
+    The longest non-ascending subsequence: a few wrong hints must not drag the rest along.
+    """
+    entries = [(position, value) for position, value in enumerate(values) if value is not None]
+    tails: list[int] = []  # the entry that ends the best run of each length
+    keys: list[int] = []  # its negated value; ascending, so that bisection applies
+    previous: list[int] = []
+    for k, (_, value) in enumerate(entries):
+        length = bisect_right(keys, -value)
+        previous.append(tails[length - 1] if length else -1)
+        tails[length : length + 1] = [k]
+        keys[length : length + 1] = [-value]
+    kept: list[int | None] = [None] * len(values)
+    k = tails[-1] if tails else -1
+    while k >= 0:
+        position, value = entries[k]
+        kept[position] = value
+        k = previous[k]
+    return kept

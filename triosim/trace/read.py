@@ -1,0 +1,211 @@
+"""Read the two-file format: trace.csv (operators), tensor.csv (tensors), optional meta.json.
+
+Columns are found by name, in any order; unknown ones are ignored. Anything that could change a
+result is an error naming file, line, column and value; anything that cannot is a warning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from triosim.errors import TraceFormatError
+from triosim.trace.model import PHASES, Operator, Tensor, Trace
+from triosim.trace.table import Row, read_rows
+
+TIME = "Operator_cudatimenooverlap"
+TIME_WITH_OVERLAP = "Operator_cudatime"
+OPERATOR_COLUMNS = (
+    "OperatorID",
+    "OperatorName",
+    "Operator_input",
+    "Operator_output",
+    TIME,
+    "stage",
+)
+TENSOR_COLUMNS = ("TensorID", "TensorNumElement", "TensorEachByte", "TensorStorgeid")
+TensorTable = Mapping[int, Mapping[int, Tensor]]
+
+
+def load_trace(folder: str | Path) -> Trace:
+    """`read_trace`, kept while the files do not change."""
+    folder = Path(folder)
+    return _load(str(folder), _stamp(folder))
+
+
+def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
+    stamps = []
+    for name in ("trace.csv", "tensor.csv", "meta.json"):
+        try:
+            status = (folder / name).stat()
+        except OSError:
+            stamps.append((0, 0))
+        else:
+            stamps.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
+
+
+@lru_cache(maxsize=32)
+def _load(folder: str, stamp: tuple[tuple[int, int], ...]) -> Trace:
+    return read_trace(folder)
+
+
+def read_trace(folder: str | Path) -> Trace:
+    """Read a trace folder.
+
+    Raises `TraceFormatError` for anything that cannot be read as a trace.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise TraceFormatError(
+            f"{folder}: no such folder; it should hold trace.csv and tensor.csv."
+        )
+    warnings: list[str] = []
+    meta = _read_meta(folder / "meta.json")
+    tensors = _read_tensors(folder / "tensor.csv")
+    operators = _read_operators(folder / "trace.csv", tensors, warnings)
+    batch_size = _batch_size(operators, meta, warnings)
+    return Trace(
+        name=str(meta.get("name", folder.resolve().name)),
+        operators=tuple(operators),
+        batch_size=batch_size,
+        meta=meta,
+        warnings=tuple(warnings),
+    )
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise TraceFormatError(f"{path.name}: not a JSON file ({error}).") from None
+    if not isinstance(meta, dict):
+        raise TraceFormatError(f"{path.name}: must hold a JSON object, not {type(meta).__name__}.")
+    batch = meta.get("batch_size")
+    if batch is not None and (isinstance(batch, bool) or not isinstance(batch, int) or batch < 1):
+        raise TraceFormatError(f"{path.name}: batch_size is {batch!r}; a whole number from 1.")
+    return meta
+
+
+def _read_tensors(path: Path) -> TensorTable:
+    """Tensors by id and number of elements (ids may be reused for another size)."""
+    table: dict[int, dict[int, Tensor]] = defaultdict(dict)
+    for row in read_rows(path, TENSOR_COLUMNS):
+        tensor = Tensor(
+            id=row.integer("TensorID"),
+            storage=row.integer("TensorStorgeid"),
+            shape=_shape(row),
+            numel=row.integer("TensorNumElement"),
+            element_bytes=row.integer("TensorEachByte"),
+            kind=row.text("TensorType"),
+        )
+        known = table[tensor.id].get(tensor.numel)
+        if known and (known.storage, known.element_bytes) != (tensor.storage, tensor.element_bytes):
+            raise row.error(
+                "TensorID",
+                "the same tensor stands on another line with another storage or element size",
+            )
+        # The smallest description wins, so that the order of the rows does not matter.
+        if known is None or (tensor.shape, tensor.kind) < (known.shape, known.kind):
+            table[tensor.id][tensor.numel] = tensor
+    return table
+
+
+def _shape(row: Row) -> tuple[int, ...]:
+    return tuple(row.integers("TensorShape")) if row.text("TensorShape") else ()
+
+
+def _read_operators(path: Path, tensors: TensorTable, warnings: list[str]) -> list[Operator]:
+    rows = list(read_rows(path, OPERATOR_COLUMNS))
+    if not rows:
+        raise TraceFormatError(f"{path.name}: it has a header and no operators.")
+    _check_ids(rows, warnings)
+    gpus = {row.text("gpuid") for row in rows if "gpuid" in row.fields}
+    if len(gpus) > 1:
+        raise TraceFormatError(
+            f"{path.name}: operators of GPUs {', '.join(sorted(gpus))}; a trace is one GPU."
+        )
+    return [_operator(row, tensors, warnings) for row in rows]
+
+
+def _check_ids(rows: Sequence[Row], warnings: list[str]) -> None:
+    lines: dict[int, int] = {}
+    for row in rows:
+        number = row.integer("OperatorID")
+        if number in lines:
+            warnings.append(
+                f"{row.file}, lines {lines[number]} and {row.line}: OperatorID {number} stands "
+                "twice; both operators count."
+            )
+        lines.setdefault(number, row.line)
+
+
+def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
+    phase = row.text("stage")
+    if phase not in PHASES:
+        raise row.error("stage", f"must be {', '.join(PHASES[:-1])} or {PHASES[-1]}")
+    flag = row.text("tpflag")
+    if flag not in ("", "0", "1"):
+        raise row.error("tpflag", "must be 0 or 1")
+    has_overlap = bool(row.text(TIME_WITH_OVERLAP))
+    return Operator(
+        id=row.integer("OperatorID"),
+        name=row.text("OperatorName"),
+        phase=phase,
+        time_s=row.number(TIME) * 1e-6,
+        busy_time_s=row.number(TIME_WITH_OVERLAP) * 1e-6 if has_overlap else None,
+        inputs=_tensors(row, "Operator_input", "InputSize", tensors, warnings),
+        outputs=_tensors(row, "Operator_output", "OutputSize", tensors, warnings),
+        tensor_parallel={"": None, "0": False, "1": True}[flag],
+    )
+
+
+def _tensors(
+    row: Row, column: str, size_column: str, table: TensorTable, warnings: list[str]
+) -> tuple[Tensor, ...]:
+    ids = row.integers(column)
+    sizes: Sequence[int | None] = row.integers(size_column) if row.text(size_column) else []
+    if sizes and len(sizes) != len(ids):
+        warnings.append(
+            f"{row.file}, line {row.line}: {len(ids)} tensors in {column} but {len(sizes)} sizes "
+            f"in {size_column}; sizes are taken from tensor.csv."
+        )
+    if len(sizes) != len(ids):
+        sizes = [None] * len(ids)
+    return tuple(
+        _find(row, column, number, size, table) for number, size in zip(ids, sizes, strict=True)
+    )
+
+
+def _find(row: Row, column: str, number: int, size: int | None, table: TensorTable) -> Tensor:
+    by_size = table.get(number)
+    if by_size is None:
+        raise row.error(column, f"tensor {number} is not in tensor.csv")
+    if size is None:
+        return by_size[max(by_size)]
+    if size not in by_size:
+        known = ", ".join(str(numel) for numel in sorted(by_size))
+        raise row.error(
+            column, f"tensor {number} has {size} elements here and {known} in tensor.csv"
+        )
+    return by_size[size]
+
+
+def _batch_size(operators: Sequence[Operator], meta: Mapping[str, Any], warnings: list[str]) -> int:
+    """meta.json, else the first dimension of the first forward operator's first input."""
+    if "batch_size" in meta:
+        return int(meta["batch_size"])
+    for op in operators:
+        if op.phase == "forward":
+            shape = op.inputs[0].shape if op.inputs else ()
+            if shape and shape[0] >= 1:
+                return shape[0]
+            break
+    warnings.append("the trace does not show its batch size; it is taken as 1.")
+    return 1

@@ -1,0 +1,76 @@
+"""Write the two-file format so that the original reader still accepts it.
+
+That reader finds columns by position and wants integers as integers, so the columns stand in the
+original order; a third file, meta.json, holds what the two have no column for.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from triosim.trace.model import Tensor, Trace
+
+TRACE_HEADER = (
+    "OperatorID", "OperatorName", "Operator_input", "Operator_output", "Operator_cudatime",
+    "Operator_cudatimenooverlap", "InputSize", "OutputSize", "gpuid", "stage", "tpflag",
+)  # fmt: skip
+TENSOR_HEADER = (
+    "Index", "TensorID", "TensorShape", "TensorNumElement", "TensorEachByte", "TensorType",
+    "TensorStorgeid", "gpuid",
+)  # fmt: skip
+
+
+def write_trace(trace: Trace, folder: str | Path) -> None:
+    """Write trace.csv, tensor.csv and meta.json into `folder`, which is made where absent."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "trace.csv", TRACE_HEADER, _operator_rows(trace))
+    _write(folder / "tensor.csv", TENSOR_HEADER, _tensor_rows(trace))
+    meta = {"name": trace.name, "batch_size": trace.batch_size, **trace.meta}
+    (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+def _operator_rows(trace: Trace) -> Iterable[Sequence[object]]:
+    for op in trace.operators:
+        busy_s = op.time_s if op.busy_time_s is None else op.busy_time_s
+        yield (
+            op.id, op.name, _list(t.id for t in op.inputs), _list(t.id for t in op.outputs),
+            _microseconds(busy_s), _microseconds(op.time_s),
+            _list(t.numel for t in op.inputs), _list(t.numel for t in op.outputs),
+            0, op.phase, int(bool(op.tensor_parallel)),
+        )  # fmt: skip
+
+
+def _tensor_rows(trace: Trace) -> Iterable[Sequence[object]]:
+    index = 0
+    for op in trace.operators:
+        for tensor in (*op.inputs, *op.outputs):
+            yield (
+                index, tensor.id, _shape(tensor), tensor.numel, tensor.element_bytes,
+                tensor.kind, tensor.storage, 0,
+            )  # fmt: skip
+            index += 1
+
+
+def _shape(tensor: Tensor) -> str:
+    return str(list(tensor.shape))
+
+
+def _list(items: Iterable[int]) -> str:
+    return "[" + "; ".join(str(item) for item in items) + "]"
+
+
+def _microseconds(seconds: float) -> str:
+    """The shortest decimal that reads back as the same time; whole numbers without a point."""
+    value = round(seconds * 1e6, 9)
+    return str(int(value)) if value == int(value) else repr(value)
