@@ -17,7 +17,7 @@ import pandas as pd
 
 from triosim.analysis.breakdown import CLASSES, Breakdown, break_down
 from triosim.analysis.communication import Communication, summarise_communication
-from triosim.analysis.memory import MemoryCurve, memory_curve
+from triosim.analysis.memory import MemoryCurve, memory_curves
 from triosim.engine.program import RankClass
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
@@ -152,7 +152,7 @@ class Result:
     @cached_property
     def memory(self) -> list[MemoryCurve]:
         """One curve per rank class."""
-        return [memory_curve(self.tasks, c) for c in range(len(self.classes))]
+        return memory_curves(self.tasks)
 
     @property
     def peak_memory_bytes(self) -> int:

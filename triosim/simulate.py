@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from triosim.analysis.checks import run_checks
 from triosim.engine.executor import execute
@@ -90,13 +91,13 @@ def _buckets(scenario: Scenario, plan: Plan) -> list[Bucket]:
     return fill_buckets(plan.trace, plan.bucket_bytes) if scenario.case == 2 else []
 
 
-def _batch_sizes(scenario: Scenario, own: int) -> list[int]:
+def _batch_sizes(scenario: Scenario, own: int) -> tuple[int, ...]:
     """What runs one after the other: accumulated batches, or a batch's micro-batches."""
     batch = scenario.batch_size_sim or own
     if scenario.case in (1, 2):
-        return [batch] * scenario.accumulate
+        return (batch,) * scenario.accumulate
     if scenario.case != 4 or scenario.micro_batch_size is None:
-        return [batch]
+        return (batch,)
     if scenario.micro_batch_size > batch:
         raise ConfigError(
             "micro_batch_size",
@@ -104,7 +105,7 @@ def _batch_sizes(scenario: Scenario, own: int) -> list[int]:
             f"must be at most the simulated batch, {batch}",
         )
     whole, rest = divmod(batch, scenario.micro_batch_size)
-    return [scenario.micro_batch_size] * whole + ([rest] if rest else [])
+    return (scenario.micro_batch_size,) * whole + ((rest,) if rest else ())
 
 
 def _wire(scenario: Scenario) -> Wire:
@@ -131,8 +132,12 @@ def _single_gpu_s(scenario: Scenario, trace: Trace, timeline: Timeline) -> float
     """The step on one GPU; None where it does not fit there."""
     if not scenario.rank_speed and (scenario.gpus == 1 or scenario.case == 0):
         return timeline.total_s
-    alone = scenario.on_one_gpu()
+    return _step_on_one_gpu_s(scenario.on_one_gpu(), trace)
+
+
+@lru_cache(maxsize=256)
+def _step_on_one_gpu_s(scenario: Scenario, trace: Trace) -> float | None:
     try:
-        return run(alone, make_plan(alone, trace)).total_s
+        return run(scenario, make_plan(scenario, trace)).total_s
     except Infeasible:
         return None

@@ -124,24 +124,23 @@ def _gaps(
 def _explain(
     timeline: Timeline, rank_class: int, cause: int, low: float, high: float, before: int
 ) -> list[Gap]:
-    """The pieces of one gap, walking back from the task that ended it."""
-    program, classes = timeline.program, timeline.rank_class
-    stage = program.classes[rank_class].stage
+    """The pieces of one gap, walking back from the task that ended it.
+
+    Transfers of this rank come first; from the first task on another rank on, everything before is
+    that rank's doing.
+    """
+    program, classes = timeline.program, timeline.class_list
     pieces: list[Gap] = []
-    away = False
     while high > low and cause >= 0:
         transfer = program.transfer[cause]
-        joined = program.ends[transfer] if transfer >= 0 else [cause]
-        mine = any(classes[end] == rank_class for end in joined)
-        away = away or not mine
-        if not away:
-            kind = "exposed_communication"
-        else:
-            other = program.classes[int(classes[cause])].stage
-            kind = "bubble" if stage is not None and other != stage else "imbalance"
+        ends = program.ends[transfer] if transfer >= 0 else (cause,)
+        if all(classes[end] != rank_class for end in ends):
+            staged = program.classes[rank_class].stage is not None
+            pieces.append(Gap(low, high, "bubble" if staged else "imbalance", cause, before))
+            return pieces[::-1]
         begin = max(low, float(timeline.start_s[cause]))
         if high > begin:
-            pieces.append(Gap(begin, high, kind, cause, before))
+            pieces.append(Gap(begin, high, "exposed_communication", cause, before))
         high = begin
         cause = timeline.critical[cause]
     if high > low:

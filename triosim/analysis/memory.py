@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from triosim.engine.timeline import Timeline
+from triosim.engine.timeline import Integers, Timeline
 from triosim.trace.memory import Role
 
 CATEGORIES = tuple(str(role) for role in Role)
@@ -38,28 +38,42 @@ class MemoryCurve:
         return float(self.time_s[int(self.total_bytes.argmax())])
 
 
-def memory_curve(timeline: Timeline, rank_class: int) -> MemoryCurve:
-    """Follow the log of starts and ends of one rank class."""
+def memory_curves(timeline: Timeline) -> list[MemoryCurve]:
+    """One curve per rank class: the changes in the order in which the engine made them."""
     program = timeline.program
-    start = dict.fromkeys(CATEGORIES, 0)
-    for category, size in program.resident[rank_class]:
-        start[category] += size
-    times = [0.0]
-    changes: list[list[int]] = [[start[category] for category in CATEGORIES]]
-    position = {category: i for i, category in enumerate(CATEGORIES)}
-    own = timeline.rank_class == rank_class
-    for entry in timeline.log.tolist():
-        task, sign = (entry, 1) if entry >= 0 else (~entry, -1)
-        events = (program.allocated if sign > 0 else program.freed).get(task)
-        if events is None or not own[task]:
-            continue
-        change = [0] * len(CATEGORIES)
-        for category, size in events:
-            change[position[category]] += sign * size
-        times.append(float((timeline.start_s if sign > 0 else timeline.end_s)[task]))
-        changes.append(change)
-    levels = np.cumsum(np.array(changes, dtype=np.int64), axis=0)
-    return MemoryCurve(
-        time_s=np.array(times),
-        bytes_by_category={c: levels[:, i] for i, c in enumerate(CATEGORIES)},
-    )
+    task = np.array(program.memory_task, dtype=np.int64)
+    size = np.array(program.memory_bytes, dtype=np.int64)
+    codes = {category: i for i, category in enumerate(CATEGORIES)}
+    category = np.array([codes[name] for name in program.memory_category], dtype=np.int64)
+    given = size > 0
+    started, ended = _positions(timeline)
+    order = np.argsort(np.where(given, started[task], ended[task]), kind="stable")
+    time_s = np.where(given, timeline.start_s[task], timeline.end_s[task])
+    rank_class = timeline.rank_class[task]
+    curves = []
+    for c, resident in enumerate(program.resident):
+        own = order[rank_class[order] == c]
+        changes = np.zeros((len(own) + 1, len(CATEGORIES)), dtype=np.int64)
+        for name, start in resident:
+            changes[0, codes[name]] += start
+        changes[np.arange(1, len(own) + 1), category[own]] = size[own]
+        levels = np.cumsum(changes, axis=0)
+        curves.append(
+            MemoryCurve(
+                time_s=np.concatenate(([0.0], time_s[own])),
+                bytes_by_category={name: levels[:, i] for name, i in codes.items()},
+            )
+        )
+    return curves
+
+
+def _positions(timeline: Timeline) -> tuple[Integers, Integers]:
+    """Where in the log each task starts and ends."""
+    log = timeline.log
+    started = np.zeros(len(timeline.start_s), dtype=np.int64)
+    ended = np.zeros_like(started)
+    where = np.arange(len(log))
+    starts = log >= 0
+    started[log[starts]] = where[starts]
+    ended[~log[~starts]] = where[~starts]
+    return started, ended

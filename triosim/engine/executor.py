@@ -73,10 +73,10 @@ class _Run:
         self._env = env
         self._fabric = fabric
         self._blockers = [len(waits) for waits in program.waits]
-        self._dependents: list[list[int]] = [[] for _ in range(count)]
+        self._dependents: dict[int, list[int]] = {}
         for task, waits in enumerate(program.waits):
             for other in waits:
-                self._dependents[other].append(task)
+                self._dependents.setdefault(other, []).append(task)
         self._waiting: dict[int, simpy.Event] = {}
         self._missing = [len(ends) for ends in program.ends]
         self._arrived: list[simpy.Event | None] = [None] * len(program.loads)
@@ -114,13 +114,15 @@ class _Run:
                 self.start_s[end] = self._env.now
                 self.log.append(end)
             delivered = self._fabric.transfer(self._program.loads[transfer])
+            if len(self._program.ends[transfer]) == 1:
+                return delivered
             delivered.callbacks.append(done.trigger)
         return done
 
     def _finish(self, task: int) -> None:
         self.end_s[task] = self._env.now
         self.log.append(~task)
-        for other in self._dependents[task]:
+        for other in self._dependents.get(task, ()):
             self._blockers[other] -= 1
             if self._blockers[other] == 0:
                 ready = self._waiting.pop(other, None)

@@ -47,8 +47,8 @@ class Stream:
 class Program:
     """Tasks in columns; `transfer[t]` is a position in `loads`, or -1 for a computation.
 
-    `allocated[t]` and `freed[t]` list (category, bytes) that come into use when task t starts and
-    go out of use when it ends.
+    Memory is three columns of changes: `memory_bytes` of a category are given out when the task
+    starts, or taken back (negative) when it ends. `resident` is what each class has from the start.
     """
 
     classes: list[RankClass] = field(default_factory=list)
@@ -58,15 +58,16 @@ class Program:
     name: list[str] = field(default_factory=list)
     phase: list[str] = field(default_factory=list)
     duration_s: list[float] = field(default_factory=list)
-    waits: list[list[int]] = field(default_factory=list)
+    waits: list[tuple[int, ...]] = field(default_factory=list)
     transfer: list[int] = field(default_factory=list)
     bytes: list[float] = field(default_factory=list)
     sent_bytes: list[float] = field(default_factory=list)
     loads: list[Load] = field(default_factory=list)
     purpose: list[str] = field(default_factory=list)
     ends: list[list[int]] = field(default_factory=list)
-    allocated: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
-    freed: dict[int, list[tuple[str, int]]] = field(default_factory=dict)
+    memory_task: list[int] = field(default_factory=list)
+    memory_category: list[str] = field(default_factory=list)
+    memory_bytes: list[int] = field(default_factory=list)
     resident: list[list[tuple[str, int]]] = field(default_factory=list)
     _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
 
@@ -116,13 +117,20 @@ class Program:
 
     def wait(self, task: int, on: int) -> None:
         """Let a task also wait for another one."""
-        self.waits[task].append(on)
+        self.waits[task] = (*self.waits[task], on)
 
     def allocate(self, task: int, category: str, size_bytes: int) -> None:
-        self.allocated.setdefault(task, []).append((category, size_bytes))
+        """Memory comes into use when the task starts."""
+        self._change(task, category, size_bytes)
 
     def free(self, task: int, category: str, size_bytes: int) -> None:
-        self.freed.setdefault(task, []).append((category, size_bytes))
+        """Memory goes out of use when the task ends."""
+        self._change(task, category, -size_bytes)
+
+    def _change(self, task: int, category: str, size_bytes: int) -> None:
+        self.memory_task.append(task)
+        self.memory_category.append(category)
+        self.memory_bytes.append(size_bytes)
 
     def _append(
         self,
@@ -151,7 +159,7 @@ class Program:
         self.name.append(name)
         self.phase.append(phase)
         self.duration_s.append(duration_s)
-        self.waits.append(list(waits))
+        self.waits.append(tuple(waits))
         self.transfer.append(transfer)
         self.bytes.append(size_bytes)
         self.sent_bytes.append(sent_bytes)

@@ -7,7 +7,7 @@ starts or ends, so only that neighbourhood is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import simpy
@@ -51,38 +51,50 @@ class Fabric:
     def transfer(self, load: Load) -> simpy.Event:
         """Start a transfer now; the event fires when its last byte has arrived."""
         done = self._env.event()
+        flow = Flow(load, done)
         delay = load.latency_s
         if self._circuits is not None and load.circuits:
             delay += self._circuits.require(load.circuits, self._env.now)
-        flow = Flow(load, done)
         if not flow.weights:
-            self._after(delay, lambda _: done.succeed())
+            self._after(delay, lambda _: self._deliver(flow))
         elif delay > 0:
             self._after(delay, lambda _: self._enter(flow))
         else:
             self._enter(flow)
         return done
 
-    def _after(self, delay: float, call: Any) -> None:
-        timeout = self._env.timeout(delay)
-        timeout.callbacks.append(call)
+    def _after(self, delay: float, call: Callable[[Any], None]) -> None:
+        self._env.timeout(delay).callbacks.append(call)
 
     def _enter(self, flow: Flow) -> None:
         flow.since = self._env.now
+        alone = True
         for link in flow.weights:
-            self._flows_on[link][flow] = None
-        self._reshare(flow)
+            flows = self._flows_on[link]
+            alone = alone and not flows
+            flows[flow] = None
+        if alone:
+            # NOTE: most transfers never share; skipping the search for neighbours halves their cost
+            self._set_rate(flow, min(self._capacity[k] / w for k, w in flow.weights.items()))
+            for link, weight in flow.weights.items():
+                self._note_peak(link, weight * flow.rate)
+        else:
+            self._reshare(flow)
 
     def _leave(self, flow: Flow, version: int) -> None:
         if version != flow.version:
             return  # its rate has changed since; a later timeout is the right one
-        flow.left = 0.0
+        shared = False
         for link, weight in flow.weights.items():
             self.carried_bytes[link] += weight * flow.heaviest
-            del self._flows_on[link][flow]
-        neighbours = self._neighbours(flow)
-        if neighbours:
-            self._reshare(*neighbours)
+            flows = self._flows_on[link]
+            del flows[flow]
+            shared = shared or bool(flows)
+        if shared:
+            self._reshare(*self._neighbours(flow))
+        self._deliver(flow)
+
+    def _deliver(self, flow: Flow) -> None:
         flow.done.succeed()
 
     def _neighbours(self, *flows: Flow) -> dict[Flow, None]:
@@ -94,35 +106,29 @@ class Fabric:
         fresh = component
         while fresh:
             fresh = {f: None for f in self._neighbours(*fresh) if f not in component}
-            component.update(fresh)
-        rates = self._rates(component)
-        now = self._env.now
-        for flow, rate in rates.items():
-            flow.left = max(0.0, flow.left - flow.rate / flow.heaviest * (now - flow.since))
-            flow.since = now
-            flow.rate = rate
-            flow.version += 1
-            version = flow.version
-            self._after(
-                flow.left * flow.heaviest / rate,
-                lambda _, flow=flow, version=version: self._leave(flow, version),
-            )
-
-    def _rates(self, component: dict[Flow, None]) -> dict[Flow, float]:
-        if len(component) == 1:
-            (flow,) = component
-            rate = min(self._capacity[link] / weight for link, weight in flow.weights.items())
-            rates = {flow: rate}
-        else:
-            links = {link for flow in component for link in flow.weights}
-            rates = fair_rates(
-                {link: self._capacity[link] for link in links},
-                {flow: flow.weights for flow in component},
-            )
-        used: dict[int, float] = {}
+            component = {**component, **fresh}
+        links = {link for flow in component for link in flow.weights}
+        rates = fair_rates(
+            {link: self._capacity[link] for link in links},
+            {flow: flow.weights for flow in component},
+        )
+        used = dict.fromkeys(links, 0.0)
         for flow, rate in rates.items():
             for link, weight in flow.weights.items():
-                used[link] = used.get(link, 0.0) + weight * rate
+                used[link] += weight * rate
+            self._set_rate(flow, rate)
         for link, total in used.items():
-            self.peak_bytes_per_s[link] = max(self.peak_bytes_per_s[link], total)
-        return rates
+            self._note_peak(link, total)
+
+    def _set_rate(self, flow: Flow, rate: float) -> None:
+        """Book what has arrived at the old rate and come back when the rest has, at the new one."""
+        now = self._env.now
+        flow.left = max(0.0, flow.left - flow.rate / flow.heaviest * (now - flow.since))
+        flow.since = now
+        flow.rate = rate
+        flow.version = version = flow.version + 1
+        self._after(flow.left * flow.heaviest / rate, lambda _: self._leave(flow, version))
+
+    def _note_peak(self, link: int, bytes_per_s: float) -> None:
+        if bytes_per_s > self.peak_bytes_per_s[link]:
+            self.peak_bytes_per_s[link] = bytes_per_s

@@ -7,12 +7,14 @@ PyTorch's DistributedDataParallel does; buckets fill in the order in which gradi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from triosim.engine.program import Program
 from triosim.network.interconnect import Interconnect
 from triosim.parallel.plan import Plan, split_step
+from triosim.parallel.work import Work, lay_out, scaled_run
 from triosim.trace.model import Trace
 from triosim.trace.parameters import find_parameters
 
@@ -53,43 +55,59 @@ def one_bucket(trace: Trace) -> list[Bucket]:
     return [Bucket(size, split_step(trace).before[-1])] if size else []
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Step:
+    """The work of every rank: the slots before the optimizer, and where the last batch's are.
+
+    `position` maps an operator to its slot in the last batch.
+    """
+
+    work: Work
+    before: int
+    position: Mapping[int, int]
+
+
+@lru_cache(maxsize=32)
+def _step(trace: Trace, batch_sizes: tuple[int, ...]) -> _Step:
+    """All batches one after the other, then what runs once a step."""
+    split = split_step(trace)
+    last = len(batch_sizes) - 1
+    runs = [
+        scaled_run(trace, i, copy, batch_sizes[copy])
+        for copy in range(last + 1)
+        for i in split.before
+        if copy == 0 or trace.operators[i].phase != "optimizer"
+    ]
+    before = len(runs)
+    position = {run.operator: k for k, run in enumerate(runs)}  # the last batch's overwrite
+    runs += [scaled_run(trace, i, last, batch_sizes[last]) for i in split.after]
+    return _Step(work=lay_out(trace, runs), before=before, position=position)
+
+
 def write_data_parallel(
     plan: Plan, program: Program, network: Interconnect, buckets: Sequence[Bucket]
 ) -> None:
     """Every class's batches, the buckets' all-reduces beside the last one, then the optimizer."""
-    split = split_step(plan.trace)
-    operators = plan.trace.operators
-    last = len(plan.batch_sizes) - 1
-    runs = [
-        plan.run(i, copy)
-        for copy in range(last + 1)
-        for i in split.before
-        if copy == 0 or operators[i].phase != "optimizer"
-    ]
-    start_of_last = len(runs) - len(split.before)
-    if last > 0:
-        start_of_last += sum(operators[i].phase == "optimizer" for i in split.before)
-    position = {run.operator: k for k, run in enumerate(runs) if k >= start_of_last}
-    runs += [plan.run(i, last) for i in split.after]
-    writers = plan.writers(program, runs)
-    before = len(runs) - len(split.after)
+    step = _step(plan.trace, plan.batch_sizes)
+    writers = plan.writers(program, step.work)
     for writer in writers:
-        for _ in range(before):
+        for _ in range(step.before):
             writer.compute()
     reduced: list[int] = []
     if plan.gpus > 1:
         for number, bucket in enumerate(buckets):
+            slot = step.position[bucket.ready_after]
             reduced = program.communicate(
                 [(writer.rank_class, "collective", "all-reduce") for writer in writers],
                 _bucket_name(number, len(buckets)),
                 "gradients",
                 bucket.bytes,
                 network.all_reduce(bucket.bytes),
-                [[writer.task[position[bucket.ready_after]]] for writer in writers],
+                [[writer.task[slot]] for writer in writers],
             )
     for i, writer in enumerate(writers):
-        for k in range(before, len(runs)):
-            writer.compute([reduced[i]] if k == before and reduced else ())
+        for k in range(step.before, len(step.work.slots)):
+            writer.compute([reduced[i]] if k == step.before and reduced else ())
 
 
 def _bucket_name(number: int, count: int) -> str:

@@ -7,8 +7,9 @@ stage for the parameters it holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from triosim.engine.program import Program, RankClass
@@ -18,14 +19,15 @@ from triosim.parallel.rank import RankWriter
 from triosim.parallel.residency import plan_residency
 from triosim.parallel.schedules import SCHEDULES, Step
 from triosim.parallel.stages import CountedStages, Stages, cut_stages
-from triosim.parallel.work import Instance, Key, Run, lay_out
+from triosim.parallel.work import Instance, Key, Run, lay_out, scaled_run
 from triosim.trace.memory import Buffer, Origin, find_memory
 
 
 def write_pipeline(plan: Plan, program: Program, network: Interconnect) -> None:
     """Write all stages, then the transfers between them."""
     stages = cut_stages(plan.trace, plan.gpus, plan.stage_cut)
-    ranks = [_StageWriter(plan, program, stages, stage) for stage in range(stages.count)]
+    works = _stage_works(stages, plan.schedule, plan.batch_sizes)
+    ranks = [_StageWriter(plan, program, work) for work in works]
     for rank in ranks:
         rank.write()
     cuts = list(enumerate(pairwise(ranks)))
@@ -39,84 +41,67 @@ def write_pipeline(plan: Plan, program: Program, network: Interconnect) -> None:
             _chain_optimizers(program, network, stages, after, before, cut)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Block:
-    """One micro-batch in one direction on one stage: its slots, and what stands in for them.
-
-    Where a stage has no operator in this direction, what arrives goes straight on: `passing` are
-    the tasks that brought it.
-    """
+    """The slots of one micro-batch in one direction on one stage."""
 
     first: int
     end: int
-    passing: list[int]
 
     @property
     def empty(self) -> bool:
         return self.first == self.end
 
 
-class _StageWriter:
-    """One stage's compute stream, and what transfers need to know of it."""
+class _StageWork:
+    """One stage's operators in the order of the schedule, and what crosses its cuts with them."""
 
-    def __init__(self, plan: Plan, program: Program, stages: Stages, stage: int) -> None:
-        self.plan = plan
-        self.program = program
+    def __init__(
+        self, stages: Stages, stage: int, schedule: str, batch_sizes: tuple[int, ...]
+    ) -> None:
         self.stages = stages
         self.stage = stage
-        self.memory = find_memory(plan.trace)
-        count, batches = stages.count, len(plan.batch_sizes)
-        self.schedule: list[Step] = SCHEDULES[plan.schedule](stage, count, batches)
+        self.batch_sizes = batch_sizes
+        self.memory = find_memory(stages.trace)
+        self.schedule: list[Step] = SCHEDULES[schedule](stage, stages.count, len(batch_sizes))
         self.blocks: dict[Step, _Block] = {}
-        self.work = lay_out(plan.trace, self._runs(), holds=self._holds)
+        self.work = lay_out(stages.trace, self._runs(), holds=self._holds)
         self.optimizer = max((block.end for block in self.blocks.values()), default=0)
         self._add_relayed()
         self.leaving = {step: self._leaving(step) for step in self.schedule}
-        sent = [key for keys in self.leaving.values() for key in keys]
-        residency = plan_residency(
-            self.work, plan.capacity_bytes, resident=plan.resident, sent=sent
-        )
-        self.writer = RankWriter(
-            program,
-            RankClass(members=(stage,), speed=plan.speeds.get(stage, 1.0), stage=stage),
-            self.work,
-            residency,
-            plan.remote_bytes_per_s,
-        )
-        self.blocking_sends = residency.blocking_sends
+        self.sent = tuple(key for keys in self.leaving.values() for key in keys)
 
     def _runs(self) -> Iterable[Run]:
-        k = 0
+        k, trace = 0, self.stages.trace
         for phase, m in self.schedule:
-            operators = (self.stages.forward if phase == "forward" else self.stages.backward)[
-                self.stage
-            ]
-            self.blocks[phase, m] = _Block(k, k + len(operators), [])
+            parts = self.stages.forward if phase == "forward" else self.stages.backward
+            operators = parts[self.stage]
+            self.blocks[phase, m] = _Block(k, k + len(operators))
             k += len(operators)
             for i in operators:
-                yield self.plan.run(i, m)
+                yield scaled_run(trace, i, m, self.batch_sizes[m])
         shares = self.stages.optimizer_share
         share = 1.0 if shares is None else shares[self.stage]
         if share > 0:
             for i in self.stages.optimizer[self.stage]:
-                yield self.plan.run(i, 0, share)
+                yield scaled_run(trace, i, 0, self.batch_sizes[0], share)
 
-    def _holds(self, run: Run, buffer: Buffer) -> bool:
+    def _holds(self, operator: int, buffer: Buffer) -> bool:
         """A stage's own parameters and what it makes or receives."""
-        optimizer = self.plan.trace.operators[run.operator].phase == "optimizer"
+        optimizer = self.stages.trace.operators[operator].phase == "optimizer"
         if optimizer and self.stages.optimizer_share is not None:
             owner = 0 if buffer.parameter is None else self.stages.owner.get(buffer.parameter, 0)
             if owner != self.stage:
                 return False
-        if buffer.origin is Origin.EXISTING or buffer.uses[0] == run.operator:
+        if buffer.origin is Origin.EXISTING or buffer.uses[0] == operator:
             return True
         home = self.stages.home(buffer)
         if optimizer:
             # Its own intermediates have no home stage; a gradient of another stage stays there.
             return home is None or home == self.stage
-        return home == self.stage or buffer.index in self._arriving(buffer, home)
+        return home == self.stage or buffer.index in self._arriving(home)
 
-    def _arriving(self, buffer: Buffer, home: int | None) -> Sequence[int]:
+    def _arriving(self, home: int | None) -> Collection[int]:
         if home is None:
             return ()
         forward, backward = self.stages.crossings
@@ -143,16 +128,20 @@ class _StageWriter:
             leaving = set(self.keys(out, step))
             for key in self.keys(into, step):
                 if key in leaving and key not in self.work.instances:
-                    buffer = self.memory.buffers[key[0]]
-                    share = self.plan.batch_sizes[step[1]] / self.plan.trace_batch
-                    self.work.instances[key] = Instance(
-                        bytes=round(buffer.bytes * (share if buffer.scales else 1.0)),
-                        category=str(buffer.role),
-                        arrives="recv",
-                        uses=[block.first, block.end - 1],
-                    )
-                    for k in {block.first, block.end - 1}:
-                        self.work.slots[k].uses.append(key)
+                    self._relay(key, step[1], block)
+
+    def _relay(self, key: Key, m: int, block: _Block) -> None:
+        buffer = self.memory.buffers[key[0]]
+        share = self.batch_sizes[m] / self.stages.trace.batch_size
+        slots = sorted({block.first, block.end - 1})
+        self.work.instances[key] = Instance(
+            bytes=round(buffer.bytes * (share if buffer.scales else 1.0)),
+            category=str(buffer.role),
+            arrives="recv",
+            uses=slots,
+        )
+        for k in slots:
+            self.work.slots[k].uses.append(key)
 
     def _leaving(self, step: Step) -> list[Key]:
         """What this stage no longer needs once a micro-batch has been sent on."""
@@ -167,24 +156,71 @@ class _StageWriter:
             if key in instances and block.first <= instances[key].uses[-1] < block.end
         ]
 
+    def arriving(self, cut: int, step: Step) -> list[Key]:
+        """The instances that one micro-batch's transfer brings."""
+        instances = self.work.instances
+        return [
+            key
+            for key in self.keys(cut, step)
+            if key in instances and instances[key].arrives == "recv"
+        ]
+
+
+@lru_cache(maxsize=8)
+def _stage_works(
+    stages: Stages, schedule: str, batch_sizes: tuple[int, ...]
+) -> tuple[_StageWork, ...]:
+    return tuple(_StageWork(stages, stage, schedule, batch_sizes) for stage in range(stages.count))
+
+
+class _StageWriter:
+    """One stage's compute stream in a program, and how transfers tie into it.
+
+    Where a stage has no operator for a micro-batch, what arrives goes straight on: `_passing` are
+    the tasks that brought it.
+    """
+
+    def __init__(self, plan: Plan, program: Program, work: _StageWork) -> None:
+        self.program = program
+        self.plan = work
+        self.stage = stage = work.stage
+        residency = plan_residency(
+            self.plan.work, plan.capacity_bytes, resident=plan.resident, sent=self.plan.sent
+        )
+        self.blocking_sends = residency.blocking_sends
+        self.writer = RankWriter(
+            program,
+            RankClass(members=(stage,), speed=plan.speeds.get(stage, 1.0), stage=stage),
+            self.plan.work,
+            residency,
+            plan.remote_bytes_per_s,
+        )
+        self._passing: dict[Step, list[int]] = {}
+
     def write(self) -> None:
-        for _ in self.work.slots:
+        for _ in self.plan.work.slots:
             self.writer.compute()
 
     def done(self, step: Step) -> list[int]:
         """What a micro-batch's transfer out of this stage waits for."""
-        block = self.blocks[step]
-        return block.passing if block.empty else [self.writer.task[block.end - 1]]
+        block = self.plan.blocks[step]
+        if block.empty:
+            return self._passing.get(step, [])
+        return [self.writer.task[block.end - 1]]
 
     def needs(self, step: Step, tasks: Sequence[int]) -> None:
         """Let a micro-batch wait for what brings its tensors."""
-        block = self.blocks[step]
-        if block.empty:
-            block.passing += tasks
-            if step[0] == "backward" and self.optimizer < len(self.writer.task):
-                self.wait(self.optimizer, tasks)
-        else:
+        block = self.plan.blocks[step]
+        if not block.empty:
             self.wait(block.first, tasks)
+            return
+        self._passing.setdefault(step, []).extend(tasks)
+        if step[0] == "backward" and self.has_optimizer:
+            self.wait(self.plan.optimizer, tasks)
+
+    @property
+    def has_optimizer(self) -> bool:
+        return self.plan.optimizer < len(self.writer.task)
 
     def wait(self, slot: int, tasks: Sequence[int]) -> None:
         for task in tasks:
@@ -205,16 +241,11 @@ def _connect(
     step = (phase, m)
     if not plan.trace.phase(phase):
         return
-    size = source.stages.sent_bytes(cut, phase) * plan.batch_sizes[m] / plan.trace_batch
+    size = source.plan.stages.sent_bytes(cut, phase) * plan.batch_share(m)
     if size == 0:
         target.needs(step, source.done(step))
         return
     onward, back = ("next", "previous") if phase == "forward" else ("previous", "next")
-    arriving = [
-        key
-        for key in target.keys(cut, step)
-        if key in target.work.instances and target.work.instances[key].arrives == "recv"
-    ]
     what = "activations" if phase == "forward" else "gradients"
     sent, received = program.communicate(
         [
@@ -228,10 +259,10 @@ def _connect(
         [source.done(step), []],
     )
     target.needs(step, [received])
-    target.writer.received(received, arriving)
-    for key in source.leaving[step]:
+    target.writer.received(received, target.plan.arriving(cut, step))
+    for key in source.plan.leaving[step]:
         source.writer.free(sent, key)
-    end = source.blocks[step].end
+    end = source.plan.blocks[step].end
     if source.blocking_sends and end < len(source.writer.task):
         source.wait(end, [sent])
 
@@ -245,12 +276,12 @@ def _chain_optimizers(
     cut: int,
 ) -> None:
     """TrioSim's cut deals whole optimizer operators to stages; the next stage waits for them."""
-    if not stages.optimizer[source.stage] or target.optimizer >= len(target.writer.task):
+    if not stages.optimizer[source.stage] or not target.has_optimizer:
         return
     last = source.writer.task[-1]
     size = stages.optimizer_bytes(cut)
     if size == 0:
-        target.wait(target.optimizer, [last])
+        target.wait(target.plan.optimizer, [last])
         return
     _, received = program.communicate(
         [
@@ -263,4 +294,4 @@ def _chain_optimizers(
         network.send(source.stage, target.stage, size),
         [[last], []],
     )
-    target.wait(target.optimizer, [received])
+    target.wait(target.plan.optimizer, [received])

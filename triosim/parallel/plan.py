@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from triosim.engine.program import Program, RankClass
 from triosim.network.interconnect import Wire
 from triosim.parallel.rank import RankWriter
 from triosim.parallel.residency import plan_residency
-from triosim.parallel.work import Run, lay_out
-from triosim.trace.memory import Buffer
+from triosim.parallel.work import Work
 from triosim.trace.model import Trace
 
 
@@ -25,7 +24,7 @@ class Plan:
 
     trace: Trace
     gpus: int
-    batch_sizes: Sequence[int]
+    batch_sizes: tuple[int, ...]
     wire: Wire
     remote_bytes_per_s: float
     capacity_bytes: int
@@ -50,27 +49,12 @@ class Plan:
             by_speed.setdefault(self.speeds.get(rank, 1.0), []).append(rank)
         return [RankClass(members=ranks, speed=speed) for speed, ranks in by_speed.items()]
 
-    def run(self, operator: int, copy: int, share: float = 1.0) -> Run:
-        """An operator on one of the batches; forward and backward times scale with its size."""
-        op = self.trace.operators[operator]
-        scale = self.batch_sizes[copy] / self.trace_batch
-        seconds = op.time_s * (1.0 if op.phase == "optimizer" else scale)
-        return Run(operator, copy, seconds * share, scale)
+    def batch_share(self, copy: int) -> float:
+        """One of the batches as a part of the trace's."""
+        return self.batch_sizes[copy] / self.trace.batch_size
 
-    @property
-    def trace_batch(self) -> int:
-        return self.trace.batch_size
-
-    def writers(
-        self,
-        program: Program,
-        runs: Iterable[Run],
-        *,
-        shards: Mapping[int, float] | None = None,
-        holds: Callable[[Run, Buffer], bool] | None = None,
-    ) -> list[RankWriter]:
+    def writers(self, program: Program, work: Work) -> list[RankWriter]:
         """One writer per rank class; every class does the same work."""
-        work = lay_out(self.trace, runs, shards=shards, holds=holds)
         residency = plan_residency(work, self.capacity_bytes, resident=self.resident)
         return [
             RankWriter(program, rank_class, work, residency, self.remote_bytes_per_s)

@@ -10,8 +10,8 @@ first; it is fetched again for its next use.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from triosim.errors import Infeasible
 from triosim.parallel.work import Key, Work
 
 MAX_BYTES = 2**62  # sums stay within 64 bits
+
+# Plans live as long as the work they are for: the same step is simulated again and again while a
+# user moves sliders that do not touch memory.
+_PLANS: WeakKeyDictionary[Work, dict[tuple[int, bool], Residency]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +64,7 @@ class Residency:
 
 
 def plan_residency(
-    work: Work, capacity_bytes: int, *, resident: bool, sent: Sequence[Key] = ()
+    work: Work, capacity_bytes: int, *, resident: bool, sent: tuple[Key, ...] = ()
 ) -> Residency:
     """Plan one rank's memory.
 
@@ -69,6 +73,14 @@ def plan_residency(
 
     Raises `Infeasible` where one operator's own tensors exceed the capacity.
     """
+    plans = _PLANS.setdefault(work, {})
+    key = (capacity_bytes, resident)
+    if key not in plans:
+        plans[key] = _plan(work, capacity_bytes, resident, sent)
+    return plans[key]
+
+
+def _plan(work: Work, capacity_bytes: int, resident: bool, sent: tuple[Key, ...]) -> Residency:
     total = sum(item.bytes for item in work.instances.values())
     if total > MAX_BYTES:
         raise Infeasible(

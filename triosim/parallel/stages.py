@@ -16,7 +16,7 @@ from triosim.trace.parameters import find_parameters
 from triosim.trace.partners import find_partners
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Stages:
     """Operators of each stage, in trace order, by phase.
 
@@ -57,14 +57,14 @@ class Stages:
         return owner
 
     @cached_property
-    def crossings(self) -> tuple[list[list[int]], list[list[int]]]:
+    def crossings(self) -> tuple[list[dict[int, None]], list[dict[int, None]]]:
         """Buffers that cross each cut: (with forward, with backward); cut i lies before stage i+1.
 
         Whatever is made on one side of a cut and used on the other crosses it, and every cut in
         between. Tensors from remote memory do not: each stage fetches its own.
         """
-        forward: list[list[int]] = [[] for _ in range(self.count - 1)]
-        backward: list[list[int]] = [[] for _ in range(self.count - 1)]
+        forward: list[dict[int, None]] = [{} for _ in range(self.count - 1)]
+        backward: list[dict[int, None]] = [{} for _ in range(self.count - 1)]
         memory = find_memory(self.trace)
         for buffer in memory.buffers:
             if buffer.origin is Origin.EXISTING or buffer.bytes == 0:
@@ -75,9 +75,9 @@ class Stages:
                 continue
             if self.trace.operators[buffer.uses[0]].phase == "forward":
                 for cut in range(made, max(where)):
-                    forward[cut].append(buffer.index)
+                    forward[cut][buffer.index] = None
             for cut in range(min(where), made):
-                backward[cut].append(buffer.index)
+                backward[cut][buffer.index] = None
         return forward, backward
 
     def home(self, buffer: Buffer) -> int | None:
@@ -94,7 +94,7 @@ class Stages:
         return float(sum(memory.buffers[b].bytes for b in crossing))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CountedStages(Stages):
     """TrioSim's cut: only the outputs of the operator before the cut move."""
 
@@ -132,7 +132,7 @@ def cut_stages(trace: Trace, stages: int, rule: str) -> Stages:
 
 def _by_count(trace: Trace, stages: int) -> Stages:
     forward = trace.phase("forward")
-    rest = trace.phase("backward") + trace.phase("optimizer")
+    rest = [*trace.phase("backward"), *trace.phase("optimizer")]
     is_backward = set(trace.phase("backward"))
     parts = _deal(rest, stages)[::-1]
     return CountedStages(

@@ -8,10 +8,13 @@ that rule.)
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from triosim.engine.program import Program
 from triosim.errors import TraceFormatError
 from triosim.network.interconnect import Interconnect
 from triosim.parallel.plan import Plan
+from triosim.parallel.work import Work, lay_out, scaled_run
 from triosim.trace.memory import find_memory
 from triosim.trace.model import Trace
 from triosim.trace.parameters import find_parameters
@@ -20,16 +23,14 @@ from triosim.trace.parameters import find_parameters
 def write_tensor_parallel(plan: Plan, program: Program, network: Interconnect) -> None:
     """Operator by operator over all classes, since a flagged one joins them."""
     trace, n = plan.trace, plan.gpus
-    _check_flags(trace)
-    flagged = [bool(op.tensor_parallel) for op in trace.operators]
-    runs = [plan.run(i, 0, 1 / n if flagged[i] else 1.0) for i in range(len(trace.operators))]
-    writers = plan.writers(program, runs, shards=_shards(trace, n))
+    (batch_size,) = plan.batch_sizes
+    writers = plan.writers(program, _work(trace, n, batch_size))
     reduced: list[list[int]] = [[] for _ in writers]
-    for i, op in enumerate(trace.operators):
+    for op in trace.operators:
         for writer, waits in zip(writers, reduced, strict=True):
             writer.compute(waits)
-        size = sum(tensor.bytes for tensor in op.outputs) * runs[i].batch_share / n
-        if not flagged[i] or n == 1 or size == 0:
+        size = sum(tensor.bytes for tensor in op.outputs) * plan.batch_share(0) / n
+        if not op.tensor_parallel or n == 1 or size == 0:
             reduced = [[] for _ in writers]
             continue
         tasks = program.communicate(
@@ -41,6 +42,16 @@ def write_tensor_parallel(plan: Plan, program: Program, network: Interconnect) -
             [[writer.task[-1]] for writer in writers],
         )
         reduced = [[task] for task in tasks]
+
+
+@lru_cache(maxsize=32)
+def _work(trace: Trace, n: int, batch_size: int) -> Work:
+    _check_flags(trace)
+    runs = [
+        scaled_run(trace, i, 0, batch_size, 1 / n if op.tensor_parallel else 1.0)
+        for i, op in enumerate(trace.operators)
+    ]
+    return lay_out(trace, runs, shards=_shards(trace, n))
 
 
 def _check_flags(trace: Trace) -> None:

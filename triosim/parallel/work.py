@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from triosim.trace.memory import Buffer, Memory, Origin, Role, find_memory
+from triosim.trace.memory import Buffer, Origin, Role, find_memory
 from triosim.trace.model import Trace
 from triosim.trace.partners import find_partners
 
@@ -24,6 +25,14 @@ class Run:
     copy: int
     duration_s: float
     batch_share: float = 1.0
+
+
+def scaled_run(trace: Trace, operator: int, copy: int, batch_size: int, share: float = 1.0) -> Run:
+    """An operator on another batch: forward and backward times scale with its size."""
+    op = trace.operators[operator]
+    scale = batch_size / trace.batch_size
+    seconds = op.time_s * (1.0 if op.phase == "optimizer" else scale)
+    return Run(operator, copy, seconds * share, scale)
 
 
 @dataclass(slots=True)
@@ -45,9 +54,12 @@ class Slot:
     creates: list[Key]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Work:
-    """Slots in the order of execution and every instance that they touch."""
+    """Slots in the order of execution and every instance that they touch.
+
+    Equality is identity: work is laid out once and shared.
+    """
 
     trace: Trace
     slots: list[Slot]
@@ -57,82 +69,123 @@ class Work:
         return self.trace.operators[self.slots[slot].run.operator].name
 
 
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """One buffer that an operator touches, as this rank sees it, whatever the copy."""
+
+    buffer: int
+    bytes: float
+    category: str
+    arrives: str
+    dirty: bool
+    scales: bool
+    per_copy: bool
+
+
 def lay_out(
     trace: Trace,
     runs: Iterable[Run],
     *,
     shards: Mapping[int, float] | None = None,
-    holds: Callable[[Run, Buffer], bool] | None = None,
+    holds: Callable[[int, Buffer], bool] | None = None,
 ) -> Work:
     """The work that a sequence of runs makes.
 
     `shards` gives the share of a buffer that this rank holds (default: all of it); `holds` says
-    which of the buffers that a run touches are this rank's at all.
+    which of the buffers that an operator touches are this rank's at all.
     """
-    memory = find_memory(trace)
-    saved = _saved_by(trace, memory)
+    view = _View(trace, shards or {}, holds)
     work = Work(trace, [], {})
     first_copy: dict[int, int] = {}
     for run in runs:
         k = len(work.slots)
-        uses: dict[Key, None] = {}
-        creates: dict[Key, None] = {}
-        for b in memory.creates[run.operator]:
-            _touch(work, memory.buffers[b], run, k, creates, "", shards, holds)
-        for b in saved.get(run.operator, ()):
-            _touch(work, memory.buffers[b], run, k, creates, "", shards, holds)
-        for b in memory.uses[run.operator]:
-            buffer = memory.buffers[b]
-            arrives = "fetch" if buffer.origin is Origin.EXISTING else "recv"
-            _touch(work, buffer, run, k, uses, arrives, shards, holds)
-        for key in [key for key in creates if memory.buffers[key[0]].role is Role.GRADIENTS]:
+        creates, uses = view.touches(run.operator)
+        slot = Slot(
+            run,
+            [_touch(work, touch, run, k) for touch in uses],
+            [_touch(work, touch, run, k) for touch in creates],
+        )
+        work.slots.append(slot)
+        for touch, key in zip(creates, slot.creates, strict=True):
             # Accumulation: later copies are added to the first one, which the optimizer reads.
-            original = (key[0], first_copy.setdefault(*key))
-            if original != key:
-                uses[original] = None
+            if touch.category == Role.GRADIENTS and first_copy.setdefault(*key) != key[1]:
+                original = (key[0], first_copy[key[0]])
+                slot.uses.append(original)
                 work.instances[original].uses.append(k)
-        work.slots.append(Slot(run, list(uses), list(creates)))
     return work
 
 
-def _saved_by(trace: Trace, memory: Memory) -> dict[int, list[int]]:
+def _touch(work: Work, touch: _Touch, run: Run, slot: int) -> Key:
+    key = (touch.buffer, run.copy if touch.per_copy else 0)
+    instance = work.instances.get(key)
+    if instance is None:
+        instance = work.instances[key] = Instance(
+            bytes=round(touch.bytes * (run.batch_share if touch.scales else 1.0)),
+            category=touch.category,
+            arrives=touch.arrives,
+            dirty=touch.dirty,
+        )
+    if not instance.uses or instance.uses[-1] != slot:
+        instance.uses.append(slot)
+    return key
+
+
+class _View:
+    """The buffers of each operator that one rank has to do with, found once per operator."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        shards: Mapping[int, float],
+        holds: Callable[[int, Buffer], bool] | None,
+    ) -> None:
+        self._trace = trace
+        self._memory = find_memory(trace)
+        self._saved = _saved_by(trace)
+        self._shards = shards
+        self._holds = holds
+        self._known: dict[int, tuple[list[_Touch], list[_Touch]]] = {}
+
+    def touches(self, operator: int) -> tuple[list[_Touch], list[_Touch]]:
+        """What an operator creates and what it uses."""
+        known = self._known.get(operator)
+        if known is None:
+            made = [*self._memory.creates[operator], *self._saved.get(operator, ())]
+            used = [b for b in self._memory.uses[operator] if b not in made]
+            known = self._known[operator] = (
+                self._select(operator, made, made_here=True),
+                self._select(operator, used, made_here=False),
+            )
+        return known
+
+    def _select(self, operator: int, buffers: list[int], *, made_here: bool) -> list[_Touch]:
+        optimizer = self._trace.operators[operator].phase == "optimizer"
+        chosen = []
+        for buffer in (self._memory.buffers[b] for b in buffers):
+            if buffer.bytes and (self._holds is None or self._holds(operator, buffer)):
+                existing = buffer.origin is Origin.EXISTING
+                gradient = buffer.role is Role.GRADIENTS and not optimizer
+                chosen.append(
+                    _Touch(
+                        buffer=buffer.index,
+                        bytes=buffer.bytes * self._shards.get(buffer.index, 1.0),
+                        category=str(buffer.role),
+                        arrives="" if made_here else "fetch" if existing else "recv",
+                        dirty=buffer.dirty or not existing,
+                        scales=buffer.scales,
+                        per_copy=buffer.scales or gradient,
+                    )
+                )
+        return chosen
+
+
+@lru_cache(maxsize=32)
+def _saved_by(trace: Trace) -> dict[int, list[int]]:
     """Buffers that only backward names, under the forward operator that must have made them."""
     partners = find_partners(trace)
     saved: dict[int, list[int]] = {}
-    for buffer in memory.buffers:
+    for buffer in find_memory(trace).buffers:
         if buffer.origin is Origin.SAVED:
             reader = buffer.uses[0]
             saved.setdefault(partners.get(reader, reader), []).append(buffer.index)
     return saved
-
-
-def _touch(
-    work: Work,
-    buffer: Buffer,
-    run: Run,
-    slot: int,
-    touched: dict[Key, None],
-    arrives: str,
-    shards: Mapping[int, float] | None,
-    holds: Callable[[Run, Buffer], bool] | None,
-) -> None:
-    if buffer.bytes == 0 or (holds is not None and not holds(run, buffer)):
-        return
-    per_copy = buffer.scales or (
-        buffer.role is Role.GRADIENTS and work.trace.operators[run.operator].phase != "optimizer"
-    )
-    key = (buffer.index, run.copy if per_copy else 0)
-    instance = work.instances.get(key)
-    if instance is None:
-        share = run.batch_share if buffer.scales else 1.0
-        if shards is not None:
-            share *= shards.get(buffer.index, 1.0)
-        instance = work.instances[key] = Instance(
-            bytes=round(buffer.bytes * share),
-            category=str(buffer.role),
-            arrives=arrives,
-            dirty=buffer.dirty or buffer.origin is not Origin.EXISTING,
-        )
-    touched[key] = None
-    if not instance.uses or instance.uses[-1] != slot:
-        instance.uses.append(slot)

@@ -7,9 +7,9 @@ which backward operator belongs to which forward operator) is derived in `triosi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 PHASES = ("forward", "backward", "optimizer")
@@ -72,9 +72,16 @@ class Trace:
 
     __hash__ = object.__hash__
 
-    def phase(self, phase: str) -> list[int]:
+    def phase(self, phase: str) -> Sequence[int]:
         """Indices of the operators of one phase, in execution order."""
-        return [i for i, op in enumerate(self.operators) if op.phase == phase]
+        return self._by_phase[phase]
+
+    @cached_property
+    def _by_phase(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, list[int]] = {phase: [] for phase in PHASES}
+        for i, op in enumerate(self.operators):
+            found[op.phase].append(i)
+        return {phase: tuple(indices) for phase, indices in found.items()}
 
     @property
     def total_s(self) -> float:
