@@ -97,8 +97,9 @@ class _StageWork:
             return True
         home = self.stages.home(buffer)
         if optimizer:
-            # Its own intermediates have no home stage; a gradient of another stage stays there.
-            return home is None or home == self.stage
+            # A gradient or an intermediate result of another stage stays there.
+            own = buffer.uses[0] in self.stages.optimizer[self.stage]
+            return own or home == self.stage
         return home == self.stage or buffer.index in self._arriving(home)
 
     def _arriving(self, home: int | None) -> Collection[int]:
@@ -242,7 +243,8 @@ def _connect(
     if not plan.trace.phase(phase):
         return
     size = source.plan.stages.sent_bytes(cut, phase) * plan.batch_share(m)
-    if size == 0:
+    arriving = target.plan.arriving(cut, step)
+    if size == 0 and not arriving:
         target.needs(step, source.done(step))
         return
     onward, back = ("next", "previous") if phase == "forward" else ("previous", "next")
@@ -259,7 +261,7 @@ def _connect(
         [source.done(step), []],
     )
     target.needs(step, [received])
-    target.writer.received(received, target.plan.arriving(cut, step))
+    target.writer.received(received, arriving)
     for key in source.plan.leaving[step]:
         source.writer.free(sent, key)
     end = source.plan.blocks[step].end
