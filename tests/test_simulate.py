@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,6 +112,19 @@ def test_rules_that_hold_for_every_scenario(given):
     for kind in ("send/recv", "all-reduce"):
         moved = sum(row.bytes for row in result.communication if row.kind == kind)
         assert moved <= result.communication_bytes * (1 + 1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(scenarios, st.integers(24, 31), st.sampled_from([None, 1, 2]))
+def test_any_capacity_gives_a_valid_step_or_says_that_there_is_none(given, log2, micro_batch):
+    given |= {"capacity_log2": log2, "batch_size_sim": 3, "micro_batch_size": micro_batch}
+    try:
+        result = run(**given)
+    except ts.Infeasible as error:
+        assert re.search(r"Operator \d+ \(.*\) needs [\d,]+ bytes", str(error))  # noqa: PT017
+        return
+    assert [check for check in result.checks if not check.passed] == []
+    assert result.peak_memory_bytes <= 2**log2
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,6 +7,7 @@ stage for the parameters it holds.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,7 @@ from triosim.parallel.rank import RankWriter
 from triosim.parallel.residency import plan_residency
 from triosim.parallel.schedules import SCHEDULES, Step
 from triosim.parallel.stages import CountedStages, Stages, cut_stages
-from triosim.parallel.work import Instance, Key, Run, lay_out, scaled_run
+from triosim.parallel.work import Instance, Key, Run, lay_out, per_copy, scaled_run
 from triosim.trace.memory import Buffer, Origin, find_memory
 
 
@@ -68,6 +69,7 @@ class _StageWork:
         self.work = lay_out(stages.trace, self._runs(), holds=self._holds)
         self.optimizer = max((block.end for block in self.blocks.values()), default=0)
         self._add_relayed()
+        self._note_arrivals()
         self.leaving = {step: self._leaving(step) for step in self.schedule}
         self.sent = tuple(key for keys in self.leaving.values() for key in keys)
 
@@ -112,7 +114,7 @@ class _StageWork:
         """The instances of one micro-batch that cross a cut."""
         phase, m = step
         crossing = self.stages.crossings[0 if phase == "forward" else 1][cut]
-        return [(b, m if self.memory.buffers[b].scales else 0) for b in crossing]
+        return [(b, m if per_copy(self.memory.buffers[b]) else 0) for b in crossing]
 
     def _cuts(self, phase: str) -> tuple[int | None, int | None]:
         """The cuts over which a micro-batch comes to this stage and leaves it."""
@@ -131,6 +133,16 @@ class _StageWork:
                 if key in leaving and key not in self.work.instances:
                     self._relay(key, step[1], block)
 
+    def _note_arrivals(self) -> None:
+        """What arrives with a micro-batch is in memory from then on, whenever it is used first."""
+        for step, block in self.blocks.items():
+            into, _ = self._cuts(step[0])
+            if block.empty or into is None:
+                continue
+            for key in self.arriving(into, step):
+                if self.work.instances[key].uses[0] > block.first:
+                    self._use(key, block.first)
+
     def _relay(self, key: Key, m: int, block: _Block) -> None:
         buffer = self.memory.buffers[key[0]]
         share = self.batch_sizes[m] / self.stages.trace.batch_size
@@ -145,17 +157,34 @@ class _StageWork:
             self.work.slots[k].uses.append(key)
 
     def _leaving(self, step: Step) -> list[Key]:
-        """What this stage no longer needs once a micro-batch has been sent on."""
+        """What this stage no longer needs once a micro-batch has been sent on.
+
+        The transfer starts when the block ends. It must have ended before the next slot starts if
+        memory is tight, so until there it counts as in use.
+        """
         _, out = self._cuts(step[0])
         block = self.blocks[step]
         if out is None or block.empty:
             return []
-        instances = self.work.instances
-        return [
-            key
-            for key in self.keys(out, step)
-            if key in instances and block.first <= instances[key].uses[-1] < block.end
-        ]
+        leaving = []
+        until = min(block.end, len(self.work.slots) - 1)
+        for key in self.keys(out, step):
+            instance = self.work.instances.get(key)
+            if instance is None:
+                continue
+            if block.first <= instance.uses[-1] < block.end:
+                leaving.append(key)
+                self._use(key, until)
+            else:
+                self._use(key, block.end - 1)
+        return leaving
+
+    def _use(self, key: Key, slot: int) -> None:
+        """Note one more use of an instance."""
+        uses = self.work.instances[key].uses
+        if slot not in (uses[0], uses[-1]):
+            insort(uses, slot)
+            self.work.slots[slot].uses.append(key)
 
     def arriving(self, cut: int, step: Step) -> list[Key]:
         """The instances that one micro-batch's transfer brings."""

@@ -10,7 +10,7 @@ first; it is fetched again for its next use.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -140,8 +140,6 @@ class _Planner:
     def tight(self, *, blocking_sends: bool) -> Residency:
         used = self.profile(early=False)
         plan = Residency(arrivals=[], blocking_sends=blocking_sends)
-        returns: dict[int, list[tuple[Key, int]]] = {}  # slot -> what comes back for it, since when
-        not_initial: set[Key] = set()
         live: dict[Key, None] = dict.fromkeys(self.permanent)
         for i, slot in enumerate(self.work.slots):
             needed = {*slot.uses, *slot.creates}
@@ -149,14 +147,14 @@ class _Planner:
             while used[i] > self.capacity:
                 key = self._victim(i, live, needed)
                 del live[key]
-                self._evict(key, i, used, plan, returns, not_initial)
+                self._evict(key, i, used, plan)
             for key in needed:
                 if key not in self.permanent and self.work.instances[key].uses[-1] == i:
                     del live[key]
                     if key not in self.sent:
                         plan.frees.setdefault(i, []).append(key)
-        plan.initial = [key for key in self.permanent if key not in not_initial]
-        self._schedule(used, plan, returns)
+        plan.initial = list(self.permanent)
+        self._schedule(used, plan)
         return plan
 
     def _victim(self, slot: int, live: dict[Key, None], needed: set[Key]) -> Key:
@@ -183,39 +181,39 @@ class _Planner:
         slot: int,
         used: np.ndarray,
         plan: Residency,
-        returns: dict[int, list[tuple[Key, int]]],
-        not_initial: set[Key],
     ) -> None:
         item = self.work.instances[key]
         next_use = self._next_use(key, slot)
         used[slot:next_use] -= item.bytes
         position = bisect_left(item.uses, slot)
         if position == 0:
-            not_initial.add(key)  # never here before its first use
+            # Never here before its first use: it comes and goes like what is not resident.
+            self.permanent.discard(key)
+            used[item.uses[-1] + 1 :] -= item.bytes
         elif item.dirty:
             plan.stores.append(Store(key=key, after=item.uses[position - 1], before=slot))
         else:
             plan.frees.setdefault(slot - 1, []).append(key)
             plan.dropped += 1
         if next_use < self.count:
-            returns.setdefault(next_use, []).append((key, slot - 1))
+            plan.arrivals.append(Arrival(key=key, slot=next_use, gate=slot - 1, again=position > 0))
 
-    def _schedule(
-        self, used: np.ndarray, plan: Residency, returns: dict[int, list[tuple[Key, int]]]
-    ) -> None:
-        """Let every arrival come as early as it fits, in the order of use."""
-        wanted = [(slot, order, key, -1, False) for slot, order, key in self.arriving]
-        wanted += [
-            (slot, -1, key, since, True) for slot, keys in returns.items() for key, since in keys
-        ]
+    def _schedule(self, used: np.ndarray, plan: Residency) -> None:
+        """Let every arrival come as early as it fits, in the order of use.
+
+        Before, the gate of an arrival only says since when its memory has been free.
+        """
+        first = [Arrival(key=key, slot=slot, gate=-1) for slot, _, key in self.arriving]
+        wanted = sorted([*plan.arrivals, *first], key=lambda arrival: arrival.slot)
+        plan.arrivals = []
         gate = -1
-        for slot, _, key, since, again in sorted(wanted):
-            size = self.work.instances[key].bytes
-            gate = max(gate, since)
-            full = np.flatnonzero(used[gate + 1 : slot] + size > self.capacity)
+        for arrival in wanted:
+            size = self.work.instances[arrival.key].bytes
+            gate = max(gate, arrival.gate)
+            full = np.flatnonzero(used[gate + 1 : arrival.slot] + size > self.capacity)
             if len(full):
                 gate += 1 + int(full[-1])
-            gate = min(gate, slot - 1)
-            used[gate + 1 : slot] += size
+            gate = min(gate, arrival.slot - 1)
+            used[gate + 1 : arrival.slot] += size
             stores = sum(store.before <= gate + 1 for store in plan.stores)
-            plan.arrivals.append(Arrival(key=key, slot=slot, gate=gate, stores=stores, again=again))
+            plan.arrivals.append(replace(arrival, gate=gate, stores=stores))

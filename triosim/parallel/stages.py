@@ -73,7 +73,8 @@ class Stages:
             made = self.home(buffer)
             if not where or made is None:
                 continue
-            if self.trace.operators[buffer.uses[0]].phase == "forward":
+            phase = self.trace.operators[buffer.uses[0]].phase
+            if phase == "forward" or buffer.origin is Origin.SAVED:
                 for cut in range(made, max(where)):
                     forward[cut][buffer.index] = None
             for cut in range(min(where), made):

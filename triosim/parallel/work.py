@@ -130,6 +130,11 @@ def _touch(work: Work, touch: _Touch, run: Run, slot: int) -> Key:
     return key
 
 
+def per_copy(buffer: Buffer) -> bool:
+    """Whether every micro-batch has its own instance; the optimizer reads the first gradient."""
+    return buffer.scales or buffer.role is Role.GRADIENTS
+
+
 class _View:
     """The buffers of each operator that one rank has to do with, found once per operator."""
 
@@ -164,7 +169,6 @@ class _View:
         for buffer in (self._memory.buffers[b] for b in buffers):
             if buffer.bytes and (self._holds is None or self._holds(operator, buffer)):
                 existing = buffer.origin is Origin.EXISTING
-                gradient = buffer.role is Role.GRADIENTS and not optimizer
                 chosen.append(
                     _Touch(
                         buffer=buffer.index,
@@ -173,7 +177,7 @@ class _View:
                         arrives="" if made_here else "fetch" if existing else "recv",
                         dirty=buffer.dirty or not existing,
                         scales=buffer.scales,
-                        per_copy=buffer.scales or gradient,
+                        per_copy=buffer.scales or (per_copy(buffer) and not optimizer),
                     )
                 )
         return chosen

@@ -1,0 +1,90 @@
+"""The rules of the layout, held by reading the code."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import triosim
+
+ROOT = Path(__file__).resolve().parents[1]
+ENGINE = sorted((ROOT / "triosim").rglob("*.py"))
+# What each part may import of the others; a part may always import itself.
+ALLOWED = {
+    "errors": set(),
+    "trace": {"errors"},
+    "network": {"errors"},
+    "engine": {"errors", "network"},
+    "parallel": {"errors", "trace", "network", "engine"},
+    "scenario": {"errors", "network"},
+    "analysis": {"errors", "trace", "network", "engine", "parallel", "result"},
+    "notes": {"errors", "trace", "engine", "parallel", "scenario"},
+    "result": {"errors", "engine", "analysis", "scenario"},
+    "simulate": {
+        "errors", "trace", "network", "engine", "parallel", "analysis", "scenario", "notes",
+        "result",
+    },
+    "export": {"errors", "analysis", "engine", "result", "scenario"},
+    "figures": {"errors", "network", "analysis", "engine", "result", "scenario", "trace"},
+}  # fmt: skip
+
+
+def imports(path):
+    """Modules that a file imports at run time (not under TYPE_CHECKING)."""
+    found = set()
+
+    class Visitor(ast.NodeVisitor):
+        def visit_If(self, node):
+            if ast.unparse(node.test) != "TYPE_CHECKING":
+                self.generic_visit(node)
+
+        def visit_Import(self, node):
+            found.update(alias.name for alias in node.names)
+
+        def visit_ImportFrom(self, node):
+            found.add(node.module)
+
+    Visitor().visit(ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+def part(name):
+    pieces = name.split(".")
+    return pieces[1] if len(pieces) > 1 else ""
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_one_way(path):
+    own = path.relative_to(ROOT / "triosim").with_suffix("").parts[0]
+    found = imports(path)
+    roots = {name.split(".")[0] for name in found}
+    assert roots.isdisjoint({"streamlit", "torch"})
+    assert "plotly" not in roots or own == "figures"
+    assert "simpy" not in roots or own in ("engine", "network")
+    assert roots.isdisjoint({"pages", "dashboard", "app"})
+    if own in ALLOWED:
+        others = {part(name) for name in found if name.startswith("triosim.")} - {own}
+        assert others <= ALLOWED[own]
+
+
+def test_the_engine_starts_without_the_dashboard_or_torch():
+    code = (
+        "import sys, triosim, triosim.cli; "
+        "print([m for m in ('streamlit', 'plotly', 'torch') if m in sys.modules])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert run.stdout.strip() == "[]"
+
+
+def test_all_public_names_are_listed_and_exist():
+    listed = set(triosim.__all__)
+    public = {
+        name
+        for name, value in vars(triosim).items()
+        if not name.startswith("_") and getattr(value, "__module__", "").startswith("triosim")
+    }
+    assert listed == public
