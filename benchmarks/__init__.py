@@ -1,0 +1,1 @@
+"""The numbers that the README quotes, each reproducible by one command."""
