@@ -62,7 +62,9 @@ def main() -> None:
     if not trace.is_dir():
         trace = SAMPLE_TRACES / "transformer"
     print(f"{trace.name}; ms from Scenario to result, all figures read; median of {REPEATS}")
-    print(f"{'case':>4} {'GPUs':>6} {'ms':>8} {'target':>7} {'first':>8} {'tasks':>7} {'events':>7}")
+    print(
+        f"{'case':>4} {'GPUs':>6} {'ms':>8} {'target':>7} {'first':>8} {'tasks':>7} {'events':>7}"
+    )
     for row in rows():
         median_ms, first_ms, result = measure(trace, row)
         target = "" if row.target_ms is None else f"{row.target_ms:.1f}"

@@ -1,0 +1,74 @@
+"""Results that several figures draw, simulated once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from triosim import Result, Scenario, simulate
+from triosim.engine.program import Program, RankClass
+from triosim.engine.timeline import Timeline
+
+SCENARIOS: dict[str, dict[str, object]] = {
+    "alone": {"case": 0, "gpus": 1},
+    "each alone": {"case": 0},
+    "standard": {"case": 1},
+    "distributed": {"case": 2},
+    "tensor": {"case": 3},
+    "pipeline": {"case": 4, "gpus": 4, "micro_batch_size": 1, "schedule": "1f1b"},
+    "long pipeline": {"case": 4, "gpus": 16, "micro_batch_size": 1, "batch_size_sim": 64},
+    "straggler": {"case": 2, "rank_speed": {3: 0.5}},
+    "unfolded": {"case": 2, "fold": False},
+    "mesh": {"case": 2, "interconnect": "optical", "mesh_rows": 2, "mesh_cols": 4},
+    "mesh pipeline": {
+        "case": 4, "interconnect": "optical", "mesh_rows": 2, "mesh_cols": 4, "micro_batch_size": 1,
+    },
+    "row": {"case": 2, "interconnect": "optical"},
+    "huge": {"case": 2, "gpus": 16_384},
+    "huge mesh": {
+        "case": 2, "gpus": 16_384, "interconnect": "optical", "mesh_rows": 128, "mesh_cols": 128,
+    },
+    "small memory": {"case": 2, "capacity_log2": 31},
+}  # fmt: skip
+
+
+@cache
+def _simulate(name: str) -> Result:
+    return simulate(Scenario(**SCENARIOS[name]))
+
+
+@pytest.fixture(scope="session")
+def result_of() -> Callable[[str], Result]:
+    """A scenario of `SCENARIOS` by name."""
+    return _simulate
+
+
+@pytest.fixture(scope="session")
+def many_spans() -> Result:
+    """100,000 operators on 32 ranks, written down rather than simulated."""
+    ranks, each = 32, 3125
+    generator = np.random.default_rng(7)
+    program = Program(classes=[RankClass(members=(rank,)) for rank in range(ranks)])
+    phases = ("forward", "backward", "optimizer")
+    starts, ends = [], []
+    for rank in range(ranks):
+        edges = np.concatenate(([0.0], np.cumsum(generator.gamma(2.0, 1e-5, 2 * each))))
+        starts.append(edges[0:-1:2])
+        ends.append(edges[1::2])
+        for k in range(each):
+            program.compute(rank, f"operator {k}", phases[k % 3], 0.0)
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    timeline = Timeline(
+        program=program,
+        start_s=start,
+        end_s=end,
+        log=np.zeros(0, dtype=np.int64),
+        carried_bytes=np.zeros(0),
+        peak_bytes_per_s=np.zeros(0),
+        events=0,
+    )
+    scenario = Scenario(case=0, gpus=ranks, fold=False)
+    return Result(scenario=scenario, tasks=timeline, single_gpu_s=None, samples=1)

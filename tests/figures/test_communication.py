@@ -1,0 +1,34 @@
+"""What moved, as bars."""
+
+from __future__ import annotations
+
+import pytest
+
+from triosim.figures import CLASS_COLOURS, communication_bars
+
+
+@pytest.mark.parametrize("name", ["alone", "distributed", "tensor", "pipeline", "straggler"])
+def test_exposed_and_the_rest_sum_to_busy(result_of, name):
+    result = result_of(name)
+    bars = [trace for trace in communication_bars(result).data if trace.type == "bar"]
+    assert bars[0].marker.color == CLASS_COLOURS["exposed_communication"]
+    for row in result.communication:
+        label = f"{row.kind}: {row.purpose}"
+        own = [x for t in bars for y, x in zip(t.y, t.x, strict=True) if y == label]
+        assert own[0] == pytest.approx(row.exposed_s * 1e3)
+        assert sum(own) == pytest.approx(row.busy_s * 1e3)
+
+
+def test_labels_carry_the_bytes(result_of):
+    """Case 1, 8 GPUs, 231.9 MB of gradients: each sends 2 x 7/8 of them, 3.25 GB in all."""
+    (labels,) = (t for t in communication_bars(result_of("standard")).data if t.type == "scatter")
+    text = dict(zip(labels.y, labels.text, strict=True))["all-reduce: gradients"]
+    assert text.endswith("\u00b7 3.25 GB")
+    assert "(100.0 %)" in text
+
+
+def test_nothing_that_moves_is_said_so(make_trace, simulate_trace):
+    result = simulate_trace(make_trace([100], [200]), gpus=1, resident=True)
+    figure = communication_bars(result)
+    assert not figure.data
+    assert figure.layout.annotations[0].text == "No communication: nothing moves in this step."

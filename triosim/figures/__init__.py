@@ -1,0 +1,23 @@
+"""Results to Plotly figures: pure functions, and the only place that imports Plotly."""
+
+from triosim.figures.breakdown import breakdown_bars
+from triosim.figures.communication import communication_bars
+from triosim.figures.gantt import gantt_overview
+from triosim.figures.gantt_bars import gantt_bars
+from triosim.figures.memory import memory_figure
+from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
+from triosim.figures.style import Style
+from triosim.figures.topology import topology_figure
+
+__all__ = [
+    "Style",
+    "gantt_overview",
+    "gantt_bars",
+    "breakdown_bars",
+    "communication_bars",
+    "memory_figure",
+    "topology_figure",
+    "PHASE_COLOURS",
+    "CLASS_COLOURS",
+    "CATEGORY_COLOURS",
+]

@@ -1,0 +1,240 @@
+"""The timeline in detail: one bar for each operator and transfer, and why the GPU stands still.
+
+Above `MAX_BARS` bars a browser gets slow, so a window that holds more is drawn as a raster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from triosim.analysis.breakdown import CLASSES, Gap
+from triosim.figures.gantt import PHASES, Window, clip_window, raster_figure, set_axes
+from triosim.figures.lanes import Lane, Lanes, choose_lanes
+from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on, translucent
+from triosim.figures.style import (
+    DEFAULT_STYLE,
+    Style,
+    finish,
+    rows_height,
+    say_nothing_to_show,
+)
+from triosim.figures.text import bytes_text, safe, time_text, words
+from triosim.result import Result
+
+MAX_BARS = 2000
+# How much of its colour a gap shows on a light and on a dark page.
+GAP_OPACITY = (0.22, 0.42)
+# What the names written on bars are measured by: a chart's width and a letter's, in pixels.
+ASSUMED_WIDTH_PX = 950
+LETTER_PX = 0.58
+# What a bar carries for hovers and clicks, in this order.
+CUSTOM_DATA = ("name", "duration", "start", "bytes", "waited_for", "task", "rank")
+_HOVER = (
+    "<b>%{customdata[0]}</b><br>%{y}<br>%{customdata[1]} from %{customdata[2]}"
+    "%{customdata[3]}%{customdata[4]}"
+)
+
+
+@dataclass(slots=True)
+class _Bars:
+    """The columns of one trace."""
+
+    y: list[str] = field(default_factory=list)
+    base: list[float] = field(default_factory=list)
+    x: list[float] = field(default_factory=list)
+    custom: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, lane: Lane, low_ms: float, high_ms: float, custom: tuple[Any, ...]) -> None:
+        self.y.append(lane.label)
+        self.base.append(round(low_ms, 6))
+        self.x.append(round(high_ms - low_ms, 6))
+        self.custom.append(custom)
+
+
+def gantt_bars(
+    result: Result, ranks: Iterable[int], window_ms: Window, *, style: Style = DEFAULT_STYLE
+) -> go.Figure:
+    """Every span of the chosen ranks in the window, cut off at its edges."""
+    lanes = choose_lanes(result, ranks)
+    window = clip_window(window_ms, result.total_ms)
+    tasks = _tasks_by_lane(result, lanes, window)
+    count = sum(map(len, tasks))
+    gaps = [_gaps(result, lane, window) for lane in lanes.lanes] if count <= MAX_BARS else []
+    count += sum(map(len, gaps))
+    if count > MAX_BARS:
+        note = (
+            f"more than {MAX_BARS:,} intervals in this window: each stretch shows what it mostly "
+            "holds; choose a shorter window or fewer GPUs to see single operators"
+        )
+        return raster_figure(result, lanes, window, style, note)
+    figure = go.Figure()
+    _draw_spans(figure, result, lanes, tasks, window)
+    _draw_gaps(figure, result, lanes, gaps, window, style)
+    return _dress(figure, result, lanes, window, style)
+
+
+def _dress(
+    figure: go.Figure, result: Result, lanes: Lanes, window: Window, style: Style
+) -> go.Figure:
+    notes = [lanes.note] if lanes.note else []
+    set_axes(figure, style, lanes, window, notes)
+    height = rows_height(len(lanes.lanes), style, extra=5.5 + len(notes))
+    finish(figure, style, height=height, revision="gantt-bars")
+    figure.update_layout(barmode="overlay", bargap=0.12, dragmode="zoom")
+    _write_names(figure, window, style)
+    if result.total_ms == 0:
+        say_nothing_to_show(figure, style, "This step takes no time.")
+    return figure
+
+
+def _tasks_by_lane(result: Result, lanes: Lanes, window: Window) -> list[list[int]]:
+    """For each lane the tasks that are under way at some time of the window."""
+    timeline = result.tasks
+    start, end = timeline.start_s * 1e3, timeline.end_s * 1e3
+    inside = (start < window[1]) & (end > window[0])
+    inside |= (start == end) & (start >= window[0]) & (start <= window[1])
+    seen = np.flatnonzero(inside)
+    stream = np.array(timeline.program.stream, dtype=np.int64)[seen]
+    needed = {lane.stream for lane in lanes.lanes}
+    by_stream = {s: seen[stream == s].tolist() for s in needed}
+    return [by_stream[lane.stream] for lane in lanes.lanes]
+
+
+def _gaps(result: Result, lane: Lane, window: Window) -> list[Gap]:
+    if not lane.compute:
+        return []
+    low_s, high_s = window[0] / 1e3, window[1] / 1e3
+    gaps = result.breakdowns[lane.rank_class].gaps
+    return [gap for gap in gaps if gap.start_s < high_s and gap.end_s > low_s]
+
+
+def _draw_spans(
+    figure: go.Figure,
+    result: Result,
+    lanes: Lanes,
+    tasks: Sequence[Sequence[int]],
+    window: Window,
+) -> None:
+    program = result.tasks.program
+    bars: dict[str, _Bars] = {}
+    for lane, own in zip(lanes.lanes, tasks, strict=True):
+        for task in own:
+            start, end = _span_ms(result, task)
+            bars.setdefault(program.phase[task], _Bars()).add(
+                lane,
+                max(start, window[0]),
+                min(end, window[1]),
+                _describe(result, lane, task, start, end),
+            )
+    for phase in PHASES:
+        if phase in bars:
+            figure.add_trace(_trace(phase, bars[phase], PHASE_COLOURS[phase], phase))
+
+
+def _span_ms(result: Result, task: int) -> tuple[float, float]:
+    return float(result.tasks.start_s[task]) * 1e3, float(result.tasks.end_s[task]) * 1e3
+
+
+def _describe(
+    result: Result, lane: Lane, task: int, start_ms: float, end_ms: float
+) -> tuple[Any, ...]:
+    """The custom data of a span, ready to read: see `CUSTOM_DATA`."""
+    program = result.tasks.program
+    size = program.bytes[task]
+    before = result.tasks.critical[task]
+    return (
+        safe(program.name[task]),
+        time_text(end_ms - start_ms),
+        time_text(start_ms),
+        f"<br>{bytes_text(size)}" if size > 0 else "",
+        f"<br>waited for {_whose(result, lane, before)}" if before >= 0 else "",
+        task,
+        lane.rank,
+    )
+
+
+def _whose(result: Result, lane: Lane, task: int) -> str:
+    """A task by name, with its GPU where that is another one."""
+    name = safe(result.tasks.program.name[task])
+    c = int(result.tasks.rank_class[task])
+    return name if c == lane.rank_class else f"{name} on GPU {result.classes[c].rank}"
+
+
+def _draw_gaps(
+    figure: go.Figure,
+    result: Result,
+    lanes: Lanes,
+    gaps: Sequence[Sequence[Gap]],
+    window: Window,
+    style: Style,
+) -> None:
+    bars: dict[str, _Bars] = {}
+    for lane, own in zip(lanes.lanes, gaps, strict=True):
+        for gap in own:
+            start, end = gap.start_s * 1e3, gap.end_s * 1e3
+            custom = (
+                _reason(result, lane, gap),
+                time_text(end - start),
+                time_text(start),
+                "",
+                _held_up(result, gap),
+                gap.cause,
+                lane.rank,
+            )
+            low, high = max(start, window[0]), min(end, window[1])
+            bars.setdefault(gap.kind, _Bars()).add(lane, low, high, custom)
+    for kind in CLASSES:
+        if kind in bars:
+            colour = translucent(CLASS_COLOURS[kind], GAP_OPACITY[style.dark])
+            figure.add_trace(_trace(words(kind), bars[kind], colour, "gap"))
+
+
+def _reason(result: Result, lane: Lane, gap: Gap) -> str:
+    """Why the compute stream stands still, in a few words."""
+    if gap.cause < 0:
+        return "idle: nothing left to do" if gap.before < 0 else "idle: nothing to wait for"
+    return f"{words(gap.kind)}: waits for {_whose(result, lane, gap.cause)}"
+
+
+def _held_up(result: Result, gap: Gap) -> str:
+    if gap.before < 0:
+        return ""
+    return f"<br>before {safe(result.tasks.program.name[gap.before])} can start"
+
+
+def _trace(name: str, bars: _Bars, colour: str, meta: str) -> go.Bar:
+    return go.Bar(
+        orientation="h",
+        name=name,
+        meta=meta,
+        y=bars.y,
+        base=bars.base,
+        x=bars.x,
+        customdata=bars.custom,
+        hovertemplate=_HOVER + "<extra></extra>",
+        marker={"color": colour, "line": {"width": 0}},
+        textposition="none",
+    )
+
+
+def _write_names(figure: go.Figure, window: Window, style: Style) -> None:
+    """Put names on the bars that are wide enough for them."""
+    letter_ms = LETTER_PX * style.small * (window[1] - window[0]) / ASSUMED_WIDTH_PX
+    for trace in figure.data:
+        if trace.meta == "gap":
+            continue
+        # "autograd::engine::evaluate_function: MmBackward0" is best known by its end.
+        names = [custom[0].rsplit(": ", 1)[-1] for custom in trace.customdata]
+        fits = [x > letter_ms * (len(n) + 2) for n, x in zip(names, trace.x, strict=True)]
+        trace.update(
+            text=[name if fit else "" for name, fit in zip(names, fits, strict=True)],
+            textposition=["inside" if fit else "none" for fit in fits],
+            insidetextanchor="middle",
+            textangle=0,
+            insidetextfont={"color": text_on(trace.marker.color), "size": style.small},
+        )
