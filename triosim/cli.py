@@ -8,11 +8,13 @@ answer or a simulation error; 2 for a flag.
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import triosim
 from triosim.errors import ConfigError, TrioSimError
@@ -78,6 +80,20 @@ FLAGS = (
     Flag("circuit-setup-ms", "circuit_setup_ms", "time to set up a circuit, milliseconds", float),
 )
 INTERCONNECTS = {"0": "electrical", "1": "optical"}
+SWITCHES = (
+    ("resident", "tensors that exist before the step are on the GPU already"),
+    ("no-fold", "simulate every rank, also identical ones"),
+    ("quiet", "print neither the summary nor warnings"),
+)
+FILES = (
+    ("json", "FILE|-", "write the result as JSON (- : to standard output, and nothing else)"),
+    ("timeline", "FILE.csv", "write the timeline"),
+    ("perfetto", "FILE.json", "write the timeline for Perfetto or chrome://tracing"),
+    ("scenario", "FILE.json", "start from a saved scenario; flags beside it win"),
+    ("save-scenario", "FILE.json", "save the scenario"),
+)
+_WITH_VALUE = {flag.name for flag in FLAGS} | {name for name, *_ in FILES} | {"slow"}
+_WITHOUT_VALUE = {name for name, _ in SWITCHES} | {"version", "help", "h"}
 EXAMPLES = """examples:
   python -m triosim -trace-dir sample_trace/transformer -GPUnumber 4 -case 1
   python -m triosim -case 2 -GPUnumber 64 --bucket-mb 10 --resident
@@ -91,27 +107,23 @@ class FlagError(Exception):
     """A flag cannot be read; exit status 2."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise FlagError(message[:1].upper() + message[1:].rstrip(".") + ".")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    options = argparse.Namespace()
     try:
-        options = _parser().parse_args(arguments)
+        _parser().parse_args(_words(sys.argv[1:] if arguments is None else arguments), options)
         scenario = _scenario(options)
+        if options.save_scenario is not None:
+            write_atomically(options.save_scenario, scenario.to_json())
+        result = simulate(scenario)
+        unused = _unused(scenario, options)
+        if unused:
+            result = replace(result, warnings=(*result.warnings, *unused))
+        _write(result, options)
     except FlagError as error:
         return _fail(2, str(error))
     except ConfigError as error:
-        return _fail(2, _in_flags(error))
-    try:
-        if options.save_scenario:
-            write_atomically(options.save_scenario, scenario.to_json())
-        result = simulate(scenario)
-        _write(result, options)
-    except ConfigError as error:
-        return _fail(2, _in_flags(error))
+        return _fail(2, _in_flags(error, options))
     except TrioSimError as error:
         return _fail(1, str(error))
     except OSError as error:
@@ -120,25 +132,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(status: int, sentence: str) -> int:
-    print(f"triosim: {sentence}", file=sys.stderr)
+    _say(sentence)
     return status
 
 
-def _in_flags(error: ConfigError) -> str:
-    """The sentence in the names of the command line."""
-    value = error.value
-    names = {flag.field: f"-{flag.name}" for flag in FLAGS} | {
+def _say(sentence: str) -> None:
+    """One line to standard error, also where a path or a value holds line breaks."""
+    print("triosim:", " ".join(sentence.splitlines()), file=sys.stderr)
+
+
+def _in_flags(error: ConfigError, options: argparse.Namespace) -> str:
+    """The sentence with the names of the command line and the value as it was typed."""
+    for flag in FLAGS:
+        if flag.field == error.field:
+            value = getattr(options, flag.field) or error.value
+            return ConfigError(error.field, value, error.problem).named(f"-{flag.name}")
+    others = {
         "rank_speed": "--slow",
         "scenario": "--scenario",
         "schema_version": "--scenario: schema_version",
     }
-    if error.field == "interconnect":
-        value = {"electrical": 0, "optical": 1}.get(str(value), value)
-    return ConfigError(error.field, value, error.problem).named(names.get(error.field, error.field))
+    return error.named(others.get(error.field, error.field))
+
+
+def _unused(scenario: Scenario, options: argparse.Namespace) -> list[str]:
+    """The engine cannot tell a flag given at its default from one not given."""
+    given = options.ptp_bandwidth_gb_per_s is not None
+    default = scenario.ptp_bandwidth_gb_per_s == Scenario.ptp_bandwidth_gb_per_s
+    if scenario.interconnect != "optical" or not given or not default:
+        return []
+    return [
+        f"-ptp-bandwidth {options.ptp_bandwidth_gb_per_s} is unused: the optical interconnect has "
+        f"{scenario.optical_gb_per_s:g} GB/s per circuit."
+    ]
+
+
+def _words(arguments: Sequence[str]) -> Iterator[str]:
+    """The arguments as --flag or --flag=value.
+
+    Left to itself, argparse takes beginnings of flags with one dash, and -1e5 for a flag.
+    """
+    left = iter(arguments)
+    for word in left:
+        name, (_, equals, value) = _flag(word), word.partition("=")
+        if name is None:
+            raise FlagError(f"{word}: no such flag; --help lists them.")
+        if name in _WITH_VALUE:
+            if not equals:
+                value = next(left, "")
+            if not value or (not equals and _flag(value)):
+                raise FlagError(f"{word}: needs a value after it.")
+            yield f"--{name}={value}"
+        elif equals:
+            raise FlagError(f"{word}: this flag takes no value.")
+        else:
+            yield f"--{name}"
+
+
+def _flag(word: str) -> str | None:
+    """The name of the flag that a word is or begins with."""
+    name = word.removeprefix("-").removeprefix("-").partition("=")[0]
+    return name if word.startswith("-") and name in _WITH_VALUE | _WITHOUT_VALUE else None
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = argparse.ArgumentParser(
         prog="python -m triosim",
         description="Simulate one training step on many GPUs from a trace of one.",
         epilog=EXAMPLES,
@@ -158,15 +216,10 @@ def _parser() -> argparse.ArgumentParser:
             f"-{flag.name}",
             f"--{flag.name}",
             dest=flag.field,
-            metavar=flag.field.upper() if flag.choices is None else "|".join(flag.choices),
+            metavar=flag.name.upper() if flag.choices is None else "|".join(flag.choices),
             help=flag.help + shown,
         )
-    more = (
-        ("resident", "tensors that exist before the step are on the GPU already"),
-        ("no-fold", "simulate every rank, also identical ones"),
-        ("quiet", "print neither the summary nor warnings"),
-    )
-    for name, text in more:
+    for name, text in SWITCHES:
         parser.add_argument(f"-{name}", f"--{name}", action="store_true", default=None, help=text)
     parser.add_argument(
         "-slow",
@@ -175,23 +228,16 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="a rank's speed, 0.5 for half; repeatable",
     )
-    files = (
-        ("json", "FILE|-", "write the result as JSON (- : to standard output, and nothing else)"),
-        ("timeline", "FILE.csv", "write the timeline"),
-        ("perfetto", "FILE.json", "write the timeline for Perfetto or chrome://tracing"),
-        ("scenario", "FILE.json", "start from a saved scenario; flags beside it win"),
-        ("save-scenario", "FILE.json", "save the scenario"),
-    )
-    for name, metavar, text in files:
+    for name, metavar, text in FILES:
         parser.add_argument(f"-{name}", f"--{name}", metavar=metavar, help=text)
     version = f"triosim {triosim.__version__}"
     parser.add_argument("-version", "--version", action="version", version=version)
-    parser.add_argument("-h", "-help", "--help", action="help", help="show this text")
+    parser.add_argument("-h", "--h", "-help", "--help", action="help", help="show this text")
     return parser
 
 
 def _scenario(options: argparse.Namespace) -> Scenario:
-    values: dict[str, Any] = read_scenario(options.scenario) if options.scenario else {}
+    values: dict[str, Any] = {} if options.scenario is None else read_scenario(options.scenario)
     for flag in FLAGS:
         text = getattr(options, flag.field)
         if text is not None:
@@ -210,13 +256,10 @@ def _value(flag: Flag, text: str) -> object:
         raise ConfigError(flag.field, text, f"must be {' or '.join(flag.choices)}")
     if flag.field == "interconnect":
         return INTERCONNECTS[text]
-    if flag.kind is str:
-        return text
     try:
         return flag.kind(text)
     except ValueError:
-        what = "a whole number" if flag.kind is int else "a number"
-        raise ConfigError(flag.field, text, f"must be {what}") from None
+        return text  # `Scenario` says what is legal
 
 
 def _slow(items: Sequence[str]) -> dict[int, float]:
@@ -231,41 +274,52 @@ def _slow(items: Sequence[str]) -> dict[int, float]:
 
 
 def _write(result: Result, options: argparse.Namespace) -> None:
-    if options.json == "-":
-        sys.stdout.write(result.to_json())
-    elif options.json:
+    if options.json not in (None, "-"):
         write_atomically(options.json, result.to_json())
-    if options.timeline:
+    if options.timeline is not None:
         write_atomically(options.timeline, timeline_csv(result))
-    if options.perfetto:
+    if options.perfetto is not None:
         write_atomically(options.perfetto, chrome_trace(result))
-    if options.quiet:
-        return
-    for warning in result.warnings:
-        print(f"triosim: warning: {warning}", file=sys.stderr)
-    if options.json != "-":
-        print(summary(result))
+    if not options.quiet:
+        for warning in result.warnings:
+            _say(f"warning: {warning}")
+    if options.json == "-":
+        _print(result.to_json())
+    elif not options.quiet:
+        _print(summary(result) + "\n")
+
+
+def _print(text: str) -> None:
+    """To standard output, whatever its encoding; a reader that has seen enough is no error."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
+    except OSError as error:
+        # Python writes what is left once more when it exits: to nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def command_line(scenario: Scenario) -> str:
     """The command that reproduces a scenario."""
     default = Scenario()
-    words = ["python -m triosim", f"-trace-dir {_quoted(Path(scenario.trace_dir))}"]
+    words = ["python -m triosim", f"-trace-dir {shlex.quote(_from_here(scenario.trace_dir))}"]
     for flag in FLAGS[1:]:
         value = getattr(scenario, flag.field)
         if value != getattr(default, flag.field):
             if flag.field == "interconnect":
                 value = {name: number for number, name in INTERCONNECTS.items()}[value]
-            words.append(
-                f"-{flag.name} {value:g}" if isinstance(value, float) else f"-{flag.name} {value}"
-            )
+            short = f"{value:g}" if isinstance(value, float) else str(value)
+            words.append(f"-{flag.name} {short if flag.kind(short) == value else repr(value)}")
     words += [f"--slow {rank}={speed!r}" for rank, speed in scenario.speeds.items()]
     words += ["--resident"] * scenario.resident + ["--no-fold"] * (not scenario.fold)
     return " ".join(words)
 
 
-def _quoted(path: Path) -> str:
-    text = str(path)
+def _from_here(folder: str) -> str:
+    """A shorter path where there is one, in a form that no shell or parser takes for a flag."""
+    path = Path(folder)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        text = str(path.relative_to(Path.cwd()))
-    return text if text and all(c.isalnum() or c in "/._-" for c in text) else f"'{text}'"
+        folder = str(path.relative_to(Path.cwd()))
+    return f"./{folder}" if folder.startswith("-") else folder

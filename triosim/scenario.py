@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -97,7 +98,7 @@ class Scenario:
     fold: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trace_dir", str(self.trace_dir))
+        self._set("trace_dir", _folder("trace_dir", self.trace_dir))
         for name, (low, high) in WHOLE_NUMBERS.items():
             self._set(name, _whole(name, getattr(self, name), low, high))
         for name, (least, most) in NUMBERS.items():
@@ -181,7 +182,7 @@ def checked_fields(values: object) -> dict[str, Any]:
     version = given.pop("schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:
         raise ConfigError("schema_version", version, f"this program reads version {SCHEMA_VERSION}")
-    known = {field.name for field in fields(Scenario)}
+    known = [field.name for field in fields(Scenario)]
     for name in given:
         if name not in known:
             raise ConfigError("scenario", name, f"no such field; known are {', '.join(known)}")
@@ -193,7 +194,7 @@ def checked_fields(values: object) -> dict[str, Any]:
 def read_scenario(path: str | Path) -> dict[str, Any]:
     """The fields that a saved scenario file sets."""
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        values = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError("scenario", path, error.strerror or "cannot be read") from None
     except (ValueError, RecursionError) as error:
@@ -208,13 +209,20 @@ def _rank(text: object) -> int:
         raise ConfigError("rank_speed", text, "a rank is a whole number from 0") from None
 
 
+def _folder(name: str, value: object) -> str:
+    text = os.fspath(value) if isinstance(value, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ConfigError(name, repr(value), "must be the path of a folder")
+    return text
+
+
 def _whole(name: str, value: object, low: int, high: int) -> int | None:
     if value is None and name not in ("case", "gpus", "accumulate", "capacity_log2"):
         return None
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     try:
         number = int(value) if whole or hasattr(value, "__index__") else None  # type: ignore[call-overload]
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         number = None
     if isinstance(value, bool) or number is None or not low <= number <= high:
         if name == "case" and number == 5:
@@ -229,8 +237,11 @@ def _number(name: str, value: object, low: float, high: float) -> float:
     legal = f"must be a number from {low:g} to {high:g}"
     if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise ConfigError(name, value, legal)
-    number = float(value)
-    if not math.isfinite(number) or not low <= number <= high:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not low <= number <= high:
         raise ConfigError(name, value, legal)
     return number
 
@@ -239,11 +250,12 @@ def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
     if given is None:
         return None
     try:
-        pairs = sorted((int(rank), speed) for rank, speed in dict(given).items())
+        pairs = dict(given).items()
     except (TypeError, ValueError):
         raise ConfigError("rank_speed", given, "must map ranks to speeds, as in {3: 0.5}") from None
+    speeds = {}
     for rank, speed in pairs:
-        if not 0 <= rank < gpus:
+        if isinstance(rank, bool) or rank not in range(gpus):
             raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
-        _number("rank_speed", speed, *SPEEDS)
-    return tuple((rank, float(speed)) for rank, speed in pairs if speed != 1) or None
+        speeds[int(rank)] = _number("rank_speed", speed, *SPEEDS)
+    return tuple((rank, speed) for rank, speed in sorted(speeds.items()) if speed != 1) or None

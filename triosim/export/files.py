@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
+import shutil
 from pathlib import Path
 
 
 def write_atomically(path: str | Path, text: str) -> None:
-    """Write beside the target, then put it in its place.
+    """Write beside the target, then put it in its place; a link is followed.
 
-    Raises `OSError` with the target's name.
+    A file that exists keeps its permissions; a new one gets those of the umask. Raises `OSError`
+    with the name in `path`.
     """
-    target = Path(path)
-    if target.exists() and not target.is_file():  # /dev/stdout, a pipe
-        target.write_text(text, encoding="utf-8")
-        return
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        if Path(path).exists() and not Path(path).is_file():  # a terminal, a pipe
+            Path(path).write_text(text, encoding="utf-8")
+        else:
+            _replace(Path(os.path.realpath(path)), text)
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(target)) from None
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _replace(target: Path, text: str) -> None:
+    beside = target.with_name(f".triosim-{secrets.token_hex(8)}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        with beside.open("x", encoding="utf-8", newline="") as file:
             file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, target)
+        if target.exists():
+            shutil.copymode(target, beside)
+        os.replace(beside, target)
     except BaseException:
-        os.unlink(name)
+        beside.unlink(missing_ok=True)
         raise

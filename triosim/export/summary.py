@@ -12,7 +12,7 @@ from triosim.scenario import CASES
 def summary(result: Result) -> str:
     """What the command line prints."""
     scenario = result.scenario
-    name = Path(scenario.trace_dir).name
+    name = Path(scenario.trace_dir).resolve().name
     lines = [
         f"{name}, case {scenario.case} ({CASES[scenario.case]}), {scenario.gpus} "
         f"{'GPU' if scenario.gpus == 1 else 'GPUs'}, {scenario.interconnect}",

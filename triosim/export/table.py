@@ -15,7 +15,10 @@ def timeline_csv(result: Result, frame: pd.DataFrame | None = None) -> str:
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """Text that a spreadsheet would run as a formula gets a quote in front."""
+    """Text that a spreadsheet would run as a formula gets a quote in front.
+
+    A carriage return becomes a space: it is left unquoted and would begin a new row.
+    """
     safe = frame.copy(deep=False)
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
@@ -24,4 +27,7 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 
 def _neutral(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    if not isinstance(value, str):
+        return value
+    quote = "'" if value.lstrip(" ").startswith(FORMULA_STARTS) else ""
+    return quote + value.replace("\r", " ")

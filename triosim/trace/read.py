@@ -7,6 +7,7 @@ result is an error naming file, line, column and value; anything that cannot is 
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -42,7 +43,7 @@ def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
     for name in ("trace.csv", "tensor.csv", "meta.json"):
         try:
             status = (folder / name).stat()
-        except OSError:
+        except (OSError, ValueError):
             stamps.append((0, 0))
         else:
             stamps.append((status.st_mtime_ns, status.st_size))
@@ -60,14 +61,15 @@ def read_trace(folder: str | Path) -> Trace:
     Raises `TraceFormatError` for anything that cannot be read as a trace.
     """
     folder = Path(folder)
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path.is_dir raises where the name is too long
         raise TraceFormatError(
             f"{folder}: no such folder; it should hold trace.csv and tensor.csv."
         )
     warnings: list[str] = []
     meta = _read_meta(folder / "meta.json")
+    rows = _read_operator_rows(folder / "trace.csv", warnings)
     tensors = _read_tensors(folder / "tensor.csv")
-    operators = _read_operators(folder / "trace.csv", tensors, warnings)
+    operators = [_operator(row, tensors, warnings) for row in rows]
     batch_size = _batch_size(operators, meta, warnings)
     return Trace(
         name=str(meta.get("name", folder.resolve().name)),
@@ -79,11 +81,14 @@ def read_trace(folder: str | Path) -> Trace:
 
 
 def _read_meta(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
     try:
         meta = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        problem = error.strerror or "cannot be read"
+        raise TraceFormatError(f"{path.name}: {problem} ({path}).") from None
+    except (ValueError, RecursionError) as error:
         raise TraceFormatError(f"{path.name}: not a JSON file ({error}).") from None
     if not isinstance(meta, dict):
         raise TraceFormatError(f"{path.name}: must hold a JSON object, not {type(meta).__name__}.")
@@ -96,6 +101,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 def _read_tensors(path: Path) -> TensorTable:
     """Tensors by id and number of elements (ids may be reused for another size)."""
     table: dict[int, dict[int, Tensor]] = defaultdict(dict)
+    lines: dict[tuple[int, int], int] = {}
     for row in read_rows(path, TENSOR_COLUMNS):
         tensor = Tensor(
             id=row.integer("TensorID"),
@@ -109,8 +115,10 @@ def _read_tensors(path: Path) -> TensorTable:
         if known and (known.storage, known.element_bytes) != (tensor.storage, tensor.element_bytes):
             raise row.error(
                 "TensorID",
-                "the same tensor stands on another line with another storage or element size",
+                f"line {lines[tensor.id, tensor.numel]} gives this tensor, with as many elements, "
+                "another storage or element size",
             )
+        lines.setdefault((tensor.id, tensor.numel), row.line)
         # The smallest description wins, so that the order of the rows does not matter.
         if known is None or (tensor.shape, tensor.kind) < (known.shape, known.kind):
             table[tensor.id][tensor.numel] = tensor
@@ -121,17 +129,13 @@ def _shape(row: Row) -> tuple[int, ...]:
     return tuple(row.integers("TensorShape")) if row.text("TensorShape") else ()
 
 
-def _read_operators(path: Path, tensors: TensorTable, warnings: list[str]) -> list[Operator]:
+def _read_operator_rows(path: Path, warnings: list[str]) -> list[Row]:
     rows = list(read_rows(path, OPERATOR_COLUMNS))
     if not rows:
         raise TraceFormatError(f"{path.name}: it has a header and no operators.")
     _check_ids(rows, warnings)
-    gpus = {row.text("gpuid") for row in rows if "gpuid" in row.fields}
-    if len(gpus) > 1:
-        raise TraceFormatError(
-            f"{path.name}: operators of GPUs {', '.join(sorted(gpus))}; a trace is one GPU."
-        )
-    return [_operator(row, tensors, warnings) for row in rows]
+    _check_gpu(rows)
+    return rows
 
 
 def _check_ids(rows: Sequence[Row], warnings: list[str]) -> None:
@@ -146,12 +150,21 @@ def _check_ids(rows: Sequence[Row], warnings: list[str]) -> None:
         lines.setdefault(number, row.line)
 
 
+def _check_gpu(rows: Sequence[Row]) -> None:
+    placed = [row for row in rows if row.text("gpuid")]
+    for row in placed:
+        if row.text("gpuid") != placed[0].text("gpuid"):
+            raise row.error(
+                "gpuid", f"line {placed[0].line} is on another GPU and a trace is one GPU's"
+            )
+
+
 def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
     phase = row.text("stage")
     if phase not in PHASES:
         raise row.error("stage", f"must be {', '.join(PHASES[:-1])} or {PHASES[-1]}")
-    flag = row.text("tpflag")
-    if flag not in ("", "0", "1"):
+    flag = row.integer("tpflag") if row.text("tpflag") else None
+    if flag not in (None, 0, 1):
         raise row.error("tpflag", "must be 0 or 1")
     has_overlap = bool(row.text(TIME_WITH_OVERLAP))
     return Operator(
@@ -162,7 +175,7 @@ def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
         busy_time_s=row.number(TIME_WITH_OVERLAP) * 1e-6 if has_overlap else None,
         inputs=_tensors(row, "Operator_input", "InputSize", tensors, warnings),
         outputs=_tensors(row, "Operator_output", "OutputSize", tensors, warnings),
-        tensor_parallel={"": None, "0": False, "1": True}[flag],
+        tensor_parallel=None if flag is None else bool(flag),
     )
 
 
@@ -178,28 +191,24 @@ def _tensors(
         )
     if len(sizes) != len(ids):
         sizes = [None] * len(ids)
-    return tuple(
-        _find(row, column, number, size, table) for number, size in zip(ids, sizes, strict=True)
-    )
-
-
-def _find(row: Row, column: str, number: int, size: int | None, table: TensorTable) -> Tensor:
-    by_size = table.get(number)
-    if by_size is None:
-        raise row.error(column, f"tensor {number} is not in tensor.csv")
-    if size is None:
-        return by_size[max(by_size)]
-    if size not in by_size:
-        known = ", ".join(str(numel) for numel in sorted(by_size))
-        raise row.error(
-            column, f"tensor {number} has {size} elements here and {known} in tensor.csv"
-        )
-    return by_size[size]
+    found = []
+    for number, size in zip(ids, sizes, strict=True):
+        by_size = table.get(number)
+        if by_size is None:
+            raise row.error(column, f"tensor {number} is not in tensor.csv")
+        tensor = by_size.get(max(by_size) if size is None else size)
+        if tensor is None:
+            known = ", ".join(str(numel) for numel in sorted(by_size))
+            raise row.error(
+                size_column, f"tensor {number} has {size} elements here and {known} in tensor.csv"
+            )
+        found.append(tensor)
+    return tuple(found)
 
 
 def _batch_size(operators: Sequence[Operator], meta: Mapping[str, Any], warnings: list[str]) -> int:
     """meta.json, else the first dimension of the first forward operator's first input."""
-    if "batch_size" in meta:
+    if meta.get("batch_size") is not None:
         return int(meta["batch_size"])
     for op in operators:
         if op.phase == "forward":
@@ -207,5 +216,5 @@ def _batch_size(operators: Sequence[Operator], meta: Mapping[str, Any], warnings
             if shape and shape[0] >= 1:
                 return shape[0]
             break
-    warnings.append("the trace does not show its batch size; it is taken as 1.")
+    warnings.append("The trace does not show its batch size; it is taken as 1.")
     return 1

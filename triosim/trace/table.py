@@ -12,6 +12,7 @@ from pathlib import Path
 from triosim.errors import TraceFormatError
 
 MAX_INTEGER = 2**63 - 1
+LEGAL = "from 0 to 2^63 - 1"
 MAX_FIELD_CHARACTERS = 64 * 2**20  # one optimizer row of a large model lists thousands of tensors
 
 
@@ -24,23 +25,19 @@ class Row:
     fields: dict[str, str]
 
     def error(self, column: str, problem: str) -> TraceFormatError:
-        value = self.fields.get(column, "")
-        shown = value if len(value) <= 60 else value[:57] + "..."
+        value = _shown(self.fields.get(column, ""))
         return TraceFormatError(
-            f"{self.file}, line {self.line}, column {column}, value {shown!r}: {problem}."
+            f"{self.file}, line {self.line}, column {column}, value {value}: {problem}."
         )
 
     def text(self, column: str) -> str:
         return self.fields.get(column, "").strip()
 
     def number(self, column: str) -> float:
-        """A finite number that is not negative."""
-        try:
-            value = float(self.text(column))
-        except ValueError:
-            raise self.error(column, "must be a number") from None
-        if not math.isfinite(value) or value < 0:
-            raise self.error(column, "must be a finite number, 0 or more")
+        """A number from 0 to `MAX_INTEGER`."""
+        value = _float(self.text(column))
+        if not 0 <= value <= MAX_INTEGER:
+            raise self.error(column, f"must be a number {LEGAL}")
         return value
 
     def integer(self, column: str) -> int:
@@ -57,19 +54,28 @@ class Row:
 
     def _integer(self, column: str, text: str) -> int:
         """Whole numbers, also when written as 4.0 or 1.5e3."""
+        value: float
         try:
             value = int(text)
         except ValueError:
-            try:
-                number = float(text)
-                value = int(number)
-            except (ValueError, OverflowError):
-                raise self.error(column, f"{text!r} must be a whole number") from None
-            if value != number:
-                raise self.error(column, f"{text!r} must be a whole number") from None
-        if not 0 <= value <= MAX_INTEGER:
-            raise self.error(column, f"{text!r} must lie between 0 and 2^63 - 1")
-        return value
+            value = _float(text)
+        if not 0 <= value <= MAX_INTEGER or value != int(value):
+            item = "" if text == self.text(column) else f"{_shown(text)} "
+            raise self.error(column, f"{item}must be a whole number {LEGAL}")
+        return int(value)
+
+
+def _float(text: str) -> float:
+    """NaN where it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _shown(text: str, limit: int = 60) -> str:
+    """The beginning of a text, on one line whatever it holds."""
+    return repr(text if len(text) <= limit else text[: limit - 3] + "...")
 
 
 def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
@@ -85,33 +91,39 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
         if column not in columns:
             raise TraceFormatError(
                 f"{name}, line {line}: column {column} is missing; it has "
-                f"{', '.join(columns)[:200]}."
+                f"{_shown(', '.join(columns), 200)}."
             )
     repeated = {column for column in columns if column and columns.count(column) > 1}
     if repeated:
         raise TraceFormatError(
-            f"{name}, line {line}: column {min(repeated)} appears more than once."
+            f"{name}, line {line}: column {_shown(min(repeated))} appears more than once; "
+            "each column has a name of its own."
         )
     for line, values in records:
         if len(values) != len(columns):
             raise TraceFormatError(
-                f"{name}, line {line}: {len(values)} of {len(columns)} fields; "
-                f"the header names {len(columns)}."
+                f"{name}, line {line}: {len(values)} of {len(columns)} fields; each line must have "
+                "as many as the header."
             )
         yield Row(name, line, dict(zip(columns, values, strict=True)))
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line that it begins on."""
     reader = csv.reader(io.StringIO(_decode(path), newline=""), strict=True)
-    previous = csv.field_size_limit(MAX_FIELD_CHARACTERS)
+    # One limit for the whole process: lowering it again could stop a reader in another thread.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_FIELD_CHARACTERS))
+    line = 1
     try:
         for values in reader:
             if any(value.strip() for value in values):
-                yield reader.line_num, values
+                yield line, values
+            line = reader.line_num + 1
     except csv.Error as error:
-        raise TraceFormatError(f"{path.name}, line {reader.line_num}: not CSV ({error}).") from None
-    finally:
-        csv.field_size_limit(previous)
+        raise TraceFormatError(
+            f"{path.name}, line {line}: not CSV ({error}); a quoted field ends with a quote before "
+            f"a comma or the end of the line and has at most {MAX_FIELD_CHARACTERS} characters."
+        ) from None
 
 
 def _decode(path: Path) -> str:
@@ -130,5 +142,7 @@ def _decode(path: Path) -> str:
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise TraceFormatError(f"{path.name}, line {line}: holds a NUL character; not a text file.")
+        raise TraceFormatError(
+            f"{path.name}, line {line}: holds a NUL character; save it as UTF-8 text."
+        )
     return text

@@ -29,7 +29,7 @@ def write_trace(trace: Trace, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "trace.csv", TRACE_HEADER, _operator_rows(trace))
     _write(folder / "tensor.csv", TENSOR_HEADER, _tensor_rows(trace))
-    meta = {"name": trace.name, "batch_size": trace.batch_size, **trace.meta}
+    meta = {**trace.meta, "name": trace.name, "batch_size": trace.batch_size}
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
 
 
@@ -44,7 +44,7 @@ def _operator_rows(trace: Trace) -> Iterable[Sequence[object]]:
     for op in trace.operators:
         busy_s = op.time_s if op.busy_time_s is None else op.busy_time_s
         yield (
-            op.id, op.name, _list(t.id for t in op.inputs), _list(t.id for t in op.outputs),
+            op.id, _text(op.name), _list(t.id for t in op.inputs), _list(t.id for t in op.outputs),
             _microseconds(busy_s), _microseconds(op.time_s),
             _list(t.numel for t in op.inputs), _list(t.numel for t in op.outputs),
             0, op.phase, int(bool(op.tensor_parallel)),
@@ -57,7 +57,7 @@ def _tensor_rows(trace: Trace) -> Iterable[Sequence[object]]:
         for tensor in (*op.inputs, *op.outputs):
             yield (
                 index, tensor.id, _shape(tensor), tensor.numel, tensor.element_bytes,
-                tensor.kind, tensor.storage, 0,
+                _text(tensor.kind), tensor.storage, 0,
             )  # fmt: skip
             index += 1
 
@@ -66,11 +66,20 @@ def _shape(tensor: Tensor) -> str:
     return str(list(tensor.shape))
 
 
+def _text(text: str) -> str:
+    """Python's csv module leaves a carriage return unquoted, and a reader ends the line there."""
+    return text.replace("\r", " ")
+
+
 def _list(items: Iterable[int]) -> str:
     return "[" + "; ".join(str(item) for item in items) + "]"
 
 
 def _microseconds(seconds: float) -> str:
     """The shortest decimal that reads back as the same time; whole numbers without a point."""
-    value = round(seconds * 1e6, 9)
+    value = exact = seconds * 1e6
+    for digits in range(18):
+        value = round(exact, digits)
+        if value * 1e-6 == seconds:
+            break
     return str(int(value)) if value == int(value) else repr(value)
