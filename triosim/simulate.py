@@ -65,18 +65,24 @@ def make_plan(scenario: Scenario, trace: Trace) -> Plan:
 
 def run(scenario: Scenario, plan: Plan) -> Timeline:
     """Write the program of the scenario's case and execute it."""
-    pipeline = scenario.case == 4
-    network = (
-        chain(plan.wire, plan.gpus) if pipeline else ring(plan.wire, plan.gpus, folded=plan.fold)
-    )
+    network = _network(scenario, plan)
     program = Program(links=list(network.links))
-    if pipeline:
+    if scenario.case == 4:
         write_pipeline(plan, program, network)
     elif scenario.case == 3:
         write_tensor_parallel(plan, program, network)
     else:
         write_data_parallel(plan, program, network, _buckets(scenario, plan))
     return execute(program, _circuits(network))
+
+
+def _network(scenario: Scenario, plan: Plan) -> Interconnect:
+    """GPUs that train alone need no links."""
+    if scenario.case == 0:
+        return Interconnect(plan.wire, [], plan.gpus)
+    if scenario.case == 4:
+        return chain(plan.wire, plan.gpus)
+    return ring(plan.wire, plan.gpus, folded=plan.fold)
 
 
 def samples_per_step(scenario: Scenario, plan: Plan) -> int:

@@ -11,6 +11,9 @@ bubble                 it waits, through any chain, for another pipeline stage
 imbalance              it waits for a peer of its own group
 idle                   no task is left
 
+Once a rank has computed for the last time, its own transfers that are still under way are exposed
+communication too; after the last of them it is idle.
+
 A gap is explained by walking back from the task that ends it, each time to the predecessor that
 ended last.
 """
