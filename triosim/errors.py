@@ -31,7 +31,7 @@ class ConfigError(TrioSimError, ValueError):
 
     def named(self, name: str) -> str:
         """The sentence with the front end's `name` for the setting."""
-        return f"{name} {self.value}: {self.problem}."
+        return f"{name} {_on_one_line(self.value)}: {self.problem}."
 
     def __str__(self) -> str:
         return self.named(self.field)
@@ -47,3 +47,13 @@ class Infeasible(TrioSimError):  # noqa: N818 - an answer ("there is none"), not
 
 class SimulationError(TrioSimError, RuntimeError):
     """The engine reached a state that no legal input can produce."""
+
+
+def _on_one_line(value: object, limit: int = 80) -> str:
+    """A value as a person would write it, however long or odd it is."""
+    try:
+        text = str(value)
+    except ValueError:  # Python does not print whole numbers of more than 4,300 digits
+        return "(too long a number)"
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -79,9 +79,12 @@ def _gradients(scenario: Scenario, plan: Plan) -> list[str]:
 
 def _memory(scenario: Scenario, plan: Plan, timeline: Timeline) -> list[str]:
     found = []
-    names = timeline.program.name
-    again = sum(name.startswith("fetch ") and name.endswith(" again") for name in names)
-    stored = timeline.program.phase.count("store")
+    program = timeline.program
+    again = sum(
+        phase == "fetch" and name.endswith(" again")
+        for phase, name in zip(program.phase, program.name, strict=True)
+    )
+    stored = program.phase.count("store")
     if again or stored:
         found.append(
             f"Memory of 2^{scenario.capacity_log2} bytes is too small to keep everything: "

@@ -31,6 +31,30 @@ def test_the_output_decides_without_a_weight(in_words):
     assert find_partners(trace) == {3: 2, 4: 1, 5: 0}
 
 
+def test_a_chain_of_equal_operators_is_taken_from_the_end(in_words):
+    trace = in_words(
+        ("forward", "aten::relu", [1], [2]),
+        ("forward", "aten::relu", [2], [3]),
+        ("forward", "aten::relu", [3], [4]),
+        ("backward", "ReluBackward0", [9, 4], [10]),
+        ("backward", "ReluBackward0", [10, 3], [11]),
+        ("backward", "ReluBackward0", [11, 2], [12]),
+    )
+    assert find_partners(trace) == {3: 2, 4: 1, 5: 0}
+
+
+def test_two_backward_operators_of_one_loss_belong_to_it(in_words):
+    trace = in_words(
+        ("forward", "aten::linear", [1, 2], [3]),
+        ("forward", "aten::cross_entropy_loss", [3, 4], [5]),
+        ("backward", "NllLossBackward0", [9, 4], [10]),
+        ("backward", "LogSoftmaxBackward0", [10, 3], [11]),
+        ("backward", "AddmmBackward0", [11, 2], [12]),
+        ("optimizer", "add", [2], []),
+    )
+    assert find_partners(trace) == {2: 1, 3: 1, 4: 0}
+
+
 def test_the_name_decides_without_a_tensor(in_words):
     trace = in_words(
         ("forward", "aten::dropout", [1], [2]),

@@ -26,8 +26,7 @@ def find_partners(trace: Trace) -> Mapping[int, int]:
     backward = trace.phase("backward")
     if not forward:
         return {}
-    memory = find_memory(trace)
-    evidence = _descending([_evidence(trace, memory, i, set(forward)) for i in backward])
+    evidence = _descending(_evidence(trace, backward, set(forward)))
     partners: dict[int, int] = {}
     latest = forward[-1]
     for position, i in enumerate(backward):
@@ -40,23 +39,40 @@ def find_partners(trace: Trace) -> Mapping[int, int]:
     return partners
 
 
-def _evidence(trace: Trace, memory: Memory, operator: int, forward: set[int]) -> int | None:
-    """The last forward operator that has to do with what this operator reads.
+def _evidence(trace: Trace, backward: Sequence[int], forward: set[int]) -> list[int | None]:
+    """The last forward operator that has to do with what each backward operator reads.
 
-    Weights decide first, then outputs of forward operators, then what they read.
+    Weights decide first, then operators of the same kind that made or read it, then any. Where
+    several fit (a chain of equal operators, each reading what the one before made), each backward
+    operator takes the one before the last one taken.
     """
-    weights, outputs, inputs = [], [], []
+    memory = find_memory(trace)
+    found: list[int | None] = []
+    taken: dict[str, int] = {}
+    for i in backward:
+        name = trace.operators[i].name
+        fitting = _fitting(trace, memory, i, forward)
+        earlier = [f for f in fitting if f < taken.get(name, len(trace.operators))]
+        choice = max(earlier or fitting, default=None)
+        if choice is not None:
+            taken[name] = choice
+        found.append(choice)
+    return found
+
+
+def _fitting(trace: Trace, memory: Memory, operator: int, forward: set[int]) -> list[int]:
+    weights: list[int] = []
+    same: list[int] = []
+    others: list[int] = []
     for b in memory.uses[operator]:
         buffer = memory.buffers[b]
         users = [use for use in buffer.uses if use in forward]
         if buffer.role is Role.PARAMETERS:
-            weights += users[-1:]
-        elif buffer.origin is Origin.PRODUCED and users:
-            same = [use for use in users if _same_kind(trace, use, operator)]
-            outputs += same[-1:]
-            inputs += users[-1:]
-    best = weights or outputs or inputs
-    return max(best) if best else None
+            weights += users
+        elif buffer.origin is Origin.PRODUCED:
+            same += [use for use in users if _same_kind(trace, use, operator)]
+            others += users[-1:]
+    return weights or same or others
 
 
 def _same_kind(trace: Trace, forward: int, backward: int) -> bool:
