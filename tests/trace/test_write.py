@@ -110,3 +110,22 @@ def test_a_trace_without_tpflag_is_written_for_a_reader_that_wants_one(good, tmp
 def test_times_with_decimals_survive(microseconds):
     seconds = float(microseconds) * 1e-6
     assert float(_microseconds(seconds)) * 1e-6 == seconds
+
+
+def test_optional_columns_come_back(tmp_path, in_words):
+    trace = in_words(("forward", "aten::linear", [1], [2]), ("forward", "aten::relu", [2], [3]))
+    full = replace(
+        trace.operators[0],
+        tensor_parallel=True,
+        busy_time_s=trace.operators[0].time_s,
+        module="model.layers.0",
+        flops=3.5e9,
+        bytes=1024.0,
+        dtype="bf16",
+        saved_bytes=77,
+        provenance="roofline",
+    )
+    trace = replace(trace, operators=(full, *trace.operators[1:]))
+    write_trace(trace, tmp_path / "out")
+    assert read_trace(tmp_path / "out").operators[0] == full
+    assert read_trace(tmp_path / "out").operators[1].provenance == "measured"

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 PHASES = ("forward", "backward", "optimizer")
+PROVENANCES = ("measured", "scaled", "roofline")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +41,9 @@ class Operator:
     """One operator in the order of execution; `time_s` is its GPU time without overlaps.
 
     `tensor_parallel` is the trace's tpflag: whether TrioSim's case 3 splits the operator over the
-    GPUs; None where the trace does not say.
+    GPUs; None where the trace does not say. The rest is known for some traces only: the path of the
+    module that ran it, floating-point operations and bytes moved, the type it computes in, what it
+    saves for backward, and where its time comes from ("measured", "scaled" or "roofline").
     """
 
     id: int
@@ -51,6 +54,12 @@ class Operator:
     outputs: tuple[Tensor, ...]
     tensor_parallel: bool | None = None
     busy_time_s: float | None = None
+    module: str = ""
+    flops: float | None = None
+    bytes: float | None = None
+    dtype: str = ""
+    saved_bytes: int | None = None
+    provenance: str = "measured"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from triosim.errors import TraceFormatError
-from triosim.trace.model import PHASES, Operator, Tensor, Trace
+from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.table import Row, read_rows
 
 TIME = "Operator_cudatimenooverlap"
@@ -176,7 +176,23 @@ def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
         inputs=_tensors(row, "Operator_input", "InputSize", tensors, warnings),
         outputs=_tensors(row, "Operator_output", "OutputSize", tensors, warnings),
         tensor_parallel=None if flag is None else bool(flag),
+        **_extras(row),
     )
+
+
+def _extras(row: Row) -> dict[str, Any]:
+    """The optional columns at the end; empty cells count as absent."""
+    provenance = row.text("provenance") or "measured"
+    if provenance not in PROVENANCES:
+        raise row.error("provenance", f"must be {' or '.join(PROVENANCES)}")
+    return {
+        "module": row.text("module"),
+        "flops": row.number("flops") if row.text("flops") else None,
+        "bytes": row.number("bytes") if row.text("bytes") else None,
+        "dtype": row.text("dtype"),
+        "saved_bytes": row.integer("saved_bytes") if row.text("saved_bytes") else None,
+        "provenance": provenance,
+    }
 
 
 def _tensors(

@@ -11,12 +11,14 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from triosim.trace.model import Tensor, Trace
+from triosim.trace.model import Operator, Tensor, Trace
 
 TRACE_HEADER = (
     "OperatorID", "OperatorName", "Operator_input", "Operator_output", "Operator_cudatime",
     "Operator_cudatimenooverlap", "InputSize", "OutputSize", "gpuid", "stage", "tpflag",
 )  # fmt: skip
+# Columns at the end, written where an operator has something to say in them.
+EXTRA_HEADER = ("module", "flops", "bytes", "dtype", "saved_bytes", "provenance")
 TENSOR_HEADER = (
     "Index", "TensorID", "TensorShape", "TensorNumElement", "TensorEachByte", "TensorType",
     "TensorStorgeid", "gpuid",
@@ -27,7 +29,8 @@ def write_trace(trace: Trace, folder: str | Path) -> None:
     """Write trace.csv, tensor.csv and meta.json into `folder`, which is made where absent."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "trace.csv", TRACE_HEADER, _operator_rows(trace))
+    extras = [name for name in EXTRA_HEADER if any(_extra(op, name) for op in trace.operators)]
+    _write(folder / "trace.csv", (*TRACE_HEADER, *extras), _operator_rows(trace, extras))
     _write(folder / "tensor.csv", TENSOR_HEADER, _tensor_rows(trace))
     meta = {**trace.meta, "name": trace.name, "batch_size": trace.batch_size}
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
@@ -40,7 +43,13 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) 
         writer.writerows(rows)
 
 
-def _operator_rows(trace: Trace) -> Iterable[Sequence[object]]:
+def _extra(op: Operator, name: str) -> object:
+    """The cell of an optional column; "" where it says nothing."""
+    value = getattr(op, name)
+    return "" if value is None or (name, value) == ("provenance", "measured") else value
+
+
+def _operator_rows(trace: Trace, extras: Sequence[str]) -> Iterable[Sequence[object]]:
     for op in trace.operators:
         busy_s = op.time_s if op.busy_time_s is None else op.busy_time_s
         yield (
@@ -48,6 +57,7 @@ def _operator_rows(trace: Trace) -> Iterable[Sequence[object]]:
             _microseconds(busy_s), _microseconds(op.time_s),
             _list(t.numel for t in op.inputs), _list(t.numel for t in op.outputs),
             0, op.phase, int(bool(op.tensor_parallel)),
+            *(_extra(op, name) for name in extras),
         )  # fmt: skip
 
 
