@@ -19,7 +19,7 @@ ALLOWED = {
     "engine": {"errors", "network"},
     "parallel": {"errors", "trace", "network", "engine"},
     "scenario": {"errors", "network"},
-    "analysis": {"errors", "trace", "network", "engine", "parallel", "result"},
+    "analysis": {"errors", "trace", "network", "engine", "parallel"},
     "notes": {"errors", "trace", "engine", "parallel", "scenario"},
     "result": {"errors", "engine", "analysis", "scenario"},
     "simulate": {

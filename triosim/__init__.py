@@ -4,6 +4,7 @@
 >>> result = ts.simulate(ts.Scenario(case=2, gpus=8))
 """
 
+from triosim.analysis.checks import Check
 from triosim.errors import (
     ConfigError,
     Infeasible,
@@ -11,7 +12,7 @@ from triosim.errors import (
     TraceFormatError,
     TrioSimError,
 )
-from triosim.result import Check, Result
+from triosim.result import Result
 from triosim.scenario import Scenario
 from triosim.simulate import simulate
 from triosim.trace import Trace, load_trace, read_trace, write_trace

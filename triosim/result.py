@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from triosim.analysis.breakdown import CLASSES, Breakdown, break_down
+from triosim.analysis.checks import Check
 from triosim.analysis.communication import Communication, summarise_communication
 from triosim.analysis.memory import MemoryCurve, memory_curves
 from triosim.engine.program import RankClass
@@ -35,18 +36,6 @@ TIMELINE_COLUMNS = (
     "waited_for",
     "members",
 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """A rule that every result must satisfy, evaluated on this one."""
-
-    id: str
-    passed: bool
-    detail: str
-
-    def __getitem__(self, key: str) -> Any:
-        return getattr(self, key)
 
 
 @dataclass(frozen=True, kw_only=True)

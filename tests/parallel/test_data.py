@@ -110,3 +110,12 @@ def test_without_parameters_nothing_is_reduced_and_it_is_said(make_trace, simula
         assert result.communication_bytes == 0
         assert result.total_ms == pytest.approx(0.01)
         assert any("trains no parameters" in warning for warning in result.warnings)
+
+
+def test_a_trace_of_an_optimizer_alone_has_nothing_to_reduce(make_trace, simulate_trace):
+    whole = make_trace([1.0], [1.0], optimizer_us=3.0)
+    trace = type(whole)(name="optimizer", operators=whole.operators[-1:], batch_size=1)
+    for case in (0, 1, 2, 3):
+        assert simulate_trace(trace, case=case, gpus=2, resident=True).total_ms == pytest.approx(
+            0.003
+        )

@@ -8,23 +8,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from triosim.network.collectives import ring_all_reduce
 from triosim.parallel.plan import Plan
+from triosim.trace.parameters import find_parameters
 
 if TYPE_CHECKING:
-    from triosim.result import Check, Result
+    from triosim.result import Result
 
 RELATIVE = 1e-9
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """A rule that every result must satisfy, evaluated on this one."""
+
+    id: str
+    passed: bool
+    detail: str
+
+    def __getitem__(self, key: str) -> Any:
+        return getattr(self, key)
+
+
 def run_checks(result: Result, plan: Plan) -> tuple[Check, ...]:
     """Every rule that applies to this run."""
-    from triosim.result import Check
-
     return tuple(
         Check(id=rule, passed=passed, detail=detail)
         for check in _RULES
@@ -162,8 +174,6 @@ def _overlap(result: Result, plan: Plan) -> Outcome:
         f"last bucket, {low * 1e3:.6g} ms, and all buckets together, {high * 1e3:.6g} ms.",
     )
     reduced = sum(program.bytes[e[0]] for e in program.ends if program.phase[e[0]] == "all-reduce")
-    from triosim.trace.parameters import find_parameters
-
     trained = find_parameters(plan.trace).bytes
     yield (
         "bucket-bytes",

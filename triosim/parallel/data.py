@@ -33,6 +33,8 @@ def fill_buckets(trace: Trace, bucket_bytes: float) -> list[Bucket]:
     Gradients come in the order of their producers, of equals the later parameter first.
     """
     parameters = find_parameters(trace)
+    if not parameters.tensors:
+        return []
     end = split_step(trace).before[-1]
     ready = [
         (end if g.producer is None else g.producer, -g.parameter) for g in parameters.gradients
