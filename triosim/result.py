@@ -161,10 +161,13 @@ class Result:
 
     def class_of(self, rank: int) -> int:
         """The class that a rank belongs to."""
-        for c, rank_class in enumerate(self.classes):
-            if rank in rank_class.members:
-                return c
-        raise ConfigError("rank", rank, f"ranks go from 0 to {self.scenario.gpus - 1}")
+        if rank not in range(self.scenario.gpus):
+            raise ConfigError("rank", rank, f"ranks go from 0 to {self.scenario.gpus - 1}")
+        return self._class_by_rank[rank] if len(self.classes) > 1 else 0
+
+    @cached_property
+    def _class_by_rank(self) -> dict[int, int]:
+        return {rank: c for c, group in enumerate(self.classes) for rank in group.members}
 
     def class_entry(self, c: int) -> dict[str, Any]:
         """The figures of one rank of a class."""

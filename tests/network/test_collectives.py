@@ -6,8 +6,11 @@ from triosim.network.collectives import (
     bus_factor,
     ring_all_gather,
     ring_all_reduce,
+    ring_all_to_all,
     ring_reduce_scatter,
+    switch_all_to_all,
 )
+from triosim.network.topology import Edge, Topology
 
 GB = 1e9
 
@@ -39,3 +42,22 @@ def test_bus_bandwidth_is_the_links_speed():
     # nccl-tests: busbw = algbw x 2(n-1)/n, and on a ring that is the link.
     seconds = ring_all_reduce(8, GB).time_s(100 * GB)
     assert GB / seconds * bus_factor(8) == pytest.approx(100 * GB)
+
+
+def test_all_to_all_through_a_switch_and_around_a_ring():
+    assert switch_all_to_all(8, GB).time_s(100 * GB) * 1e3 == pytest.approx(8.75)
+    # In units of S/B per link and direction: it grows with the ring.
+    assert ring_all_to_all(8, GB).link_bytes / GB == pytest.approx(1.0)
+    assert ring_all_to_all(16, GB).link_bytes / GB == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 5, 7, 9])
+def test_all_to_all_on_an_odd_ring_loads_links_as_routes_do(ranks):
+    edges = [(a, (a + step) % ranks) for a in range(ranks) for step in (1, -1) if ranks > 1]
+    ring = Topology(Edge(source=a, target=b, bytes_per_s=1.0) for a, b in edges)
+    load = [0.0] * len(edges)
+    for a in range(ranks):
+        for b in range(ranks):
+            for link in ring.route(a, b):
+                load[link] += 1 / ranks
+    assert load == pytest.approx([ring_all_to_all(ranks, 1.0).link_bytes] * len(edges))

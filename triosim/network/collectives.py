@@ -38,6 +38,21 @@ def ring_all_reduce(ranks: int, size_bytes: float) -> Cost:
     return ring_reduce_scatter(ranks, size_bytes) + ring_all_gather(ranks, size_bytes)
 
 
+def switch_all_to_all(ranks: int, size_bytes: float) -> Cost:
+    """Every rank sends 1/n of its array to each other one, through a switch: (n-1)/n S/B."""
+    return Cost((ranks - 1) / ranks * size_bytes, ranks - 1)
+
+
+def ring_all_to_all(ranks: int, size_bytes: float) -> Cost:
+    """The same by the shorter way around a ring with links in both directions.
+
+    A message of S/n to distance d loads d links; per link and direction the distances add up to
+    n^2/8 (even n; half of the messages to the opposite rank go each way) or (n^2-1)/8 (odd n).
+    """
+    distances = (ranks**2 - ranks % 2) / 8
+    return Cost(distances * size_bytes / ranks, ranks // 2)
+
+
 def bus_factor(ranks: int) -> float:
     """busbw / algbw of an all-reduce, 2(n-1)/n, as nccl-tests defines it."""
     return 2 * (ranks - 1) / ranks
