@@ -1,0 +1,272 @@
+"""Links: the address of a page holds the scenario, its version and what is being looked at.
+
+`read_link` says one sentence for each part of an address that the page does not accept. Streamlit's
+bound widgets would drop those silently.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from dashboard.settings import SETTINGS, VERSION, Setting, label_of
+from triosim.errors import ConfigError
+from triosim.scenario import SAMPLE_TRACES, Scenario
+
+TABS = (
+    "Timeline",
+    "Where time goes",
+    "Communication",
+    "Memory",
+    "Network",
+    "Checks and assumptions",
+)
+Parameters = dict[str, str | list[str]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """An address, read. `parameters` is what it should say, `rejected` what it said wrongly."""
+
+    values: Mapping[str, Any]
+    parameters: Parameters
+    rejected: Sequence[str]
+
+
+def shipped_traces() -> list[str]:
+    """The trace folders that stand beside the program, by name."""
+    return sorted(f.parent.name for f in SAMPLE_TRACES.glob("*/trace.csv"))
+
+
+def read_link(
+    raw: Mapping[str, Sequence[str]], traces: Sequence[str], *, own: bool = False
+) -> Link:
+    """What an address means. Parts that are not accepted count as absent.
+
+    `own` says that the page's widgets wrote it. What they say about each other may then be at odds
+    for a moment (the case has changed, the micro-batch still stands there); that is the page's
+    business and not the link's.
+    """
+    version = raw.get("v", [VERSION])
+    if list(version) != [VERSION]:
+        sentence = f"v {_shown(version)}: this page reads links of version {VERSION}, so nothing "
+        return _link({}, {}, [sentence + "in this link is used."])
+    rejected: list[str] = []
+    given: dict[str, Any] = {}
+    view: Parameters = {}
+    for name, texts in raw.items():
+        if name == "v":
+            continue
+        try:
+            if name in SETTINGS and not (own and SETTINGS[name].kind == "text"):
+                given[name] = _value(SETTINGS[name], texts, traces)
+            elif name in VIEW:
+                view[name] = VIEW[name](texts)
+            elif name not in SETTINGS:
+                rejected.append(f"{name}: this page has no such setting.")
+        except ConfigError as error:
+            rejected.append(error.named(error.field))
+    if not own:
+        rejected += _drop_what_does_not_matter(given)
+        rejected += _fit_mesh(given)
+        rejected += _drop_what_does_not_fit(given)
+    return _link(given, view, rejected)
+
+
+def _link(given: Mapping[str, Any], view: Parameters, rejected: Sequence[str]) -> Link:
+    values = {name: given.get(name, s.default) for name, s in SETTINGS.items()}
+    return Link(values=values, parameters={**parameters_of(values), **view}, rejected=rejected)
+
+
+def parameters_of(values: Mapping[str, Any]) -> Parameters:
+    """The shortest address of some settings: defaults are left out."""
+    said = {
+        name: _text(values[name])
+        for name, setting in SETTINGS.items()
+        if name != "mesh_cols" and values[name] != setting.default and setting.matters(values)
+    }
+    return {"v": VERSION, **said}
+
+
+def scenario_of(values: Mapping[str, Any]) -> Scenario:
+    """The scenario of some settings; those that do not matter keep the engine's defaults."""
+    fields = {s.field: values[name] for name, s in SETTINGS.items() if s.matters(values)}
+    fields["trace_dir"] = str(SAMPLE_TRACES / values["trace"])
+    fields["rank_speed"] = read_speeds(values["rank_speed"] or "") or None
+    fields.pop("mesh_cols", None)  # they follow from the rows
+    if fields.get("mesh_rows") == 1:
+        fields["mesh_rows"] = None
+    return Scenario(**fields)
+
+
+def values_of(scenario: Scenario) -> dict[str, Any]:
+    """The settings of a scenario on a shipped trace: the inverse of `scenario_of`."""
+    values = {name: getattr(scenario, s.field) for name, s in SETTINGS.items()}
+    values["trace"] = Path(scenario.trace_dir).name
+    values["rank_speed"] = write_speeds(scenario.speeds) or None
+    values["mesh_rows"] = scenario.mesh[0] if scenario.interconnect == "optical" else 1
+    values["mesh_cols"] = None
+    return values
+
+
+def query(scenario: Scenario) -> str:
+    """The query string of a scenario."""
+    return urlencode(parameters_of(values_of(scenario)), doseq=True)
+
+
+def read_speeds(text: str) -> dict[int, float]:
+    """Ranks and speeds from "3=0.5, 5=0.8"."""
+    speeds: dict[int, float] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        rank, _, speed = item.partition("=")
+        try:
+            speeds[int(rank)] = float(speed)
+        except ValueError:
+            raise ConfigError("rank_speed", item, "must be rank=speed, as in 3=0.5") from None
+    return speeds
+
+
+def write_speeds(speeds: Mapping[int, float]) -> str:
+    return ", ".join(f"{rank}={_text(speed)}" for rank, speed in speeds.items())
+
+
+def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any:
+    if len(texts) != 1:
+        raise ConfigError(setting.name, _shown(texts), "a setting has one value")
+    text = texts[0].strip()
+    if setting.name == "trace":
+        return _choice("trace", text, traces)
+    if setting.name == "rank_speed":
+        return write_speeds(read_speeds(text)) or None
+    if setting.kind == "choice":
+        return _choice(setting.name, text, setting.choices)
+    if setting.kind == "switch":
+        return _choice(setting.name, text.lower(), ("true", "false")) == "true"
+    return _number(setting, text)
+
+
+def _choice(name: str, text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise ConfigError(name, text or "(empty)", f"must be {' or '.join(choices)}")
+    return text
+
+
+def _number(setting: Setting, text: str) -> int | float:
+    whole = setting.kind == "whole"
+    legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
+    pattern = r"[+-]?\d{1,18}" if whole else r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?"
+    if not re.fullmatch(pattern, text, re.ASCII):
+        raise ConfigError(setting.name, text or "(empty)", legal)
+    number = int(text) if whole else float(text)
+    if not math.isfinite(number) or not setting.low <= number <= setting.high:
+        raise ConfigError(setting.name, text, legal)
+    return number
+
+
+def _drop_what_does_not_matter(given: dict[str, Any]) -> list[str]:
+    """Settings that the chosen case and interconnect do not have; they go, with a sentence each."""
+    values = {name: given.get(name, s.default) for name, s in SETTINGS.items()}
+    unused = [name for name in given if not SETTINGS[name].matters(values)]
+    return [
+        f"{name} {_text(given.pop(name))}: {SETTINGS[name].reason}, so it is not used."
+        for name in unused
+    ]
+
+
+def _fit_mesh(given: dict[str, Any]) -> list[str]:
+    """Check the mesh against the number of GPUs; columns turn into rows."""
+    rows, cols = given.pop("mesh_rows", None), given.pop("mesh_cols", None)
+    if rows is None and cols is None:
+        return []
+    gpus = given.get("gpus", SETTINGS["gpus"].default)
+    try:
+        rows, _ = Scenario(gpus=gpus, interconnect="optical", mesh_rows=rows, mesh_cols=cols).mesh
+    except ConfigError as error:
+        return [error.named(error.field)]
+    if rows > 1:
+        given["mesh_rows"] = rows
+    return []
+
+
+def _drop_what_does_not_fit(given: dict[str, Any]) -> list[str]:
+    """Settings that are legal alone and not beside the others; they go, with a sentence each."""
+    sentences = []
+    while True:
+        try:
+            scenario_of({name: given.get(name, s.default) for name, s in SETTINGS.items()})
+        except ConfigError as error:
+            if error.field not in given:
+                return sentences
+            del given[error.field]
+            sentences.append(error.named(error.field))
+        else:
+            return sentences
+
+
+def _one(texts: Sequence[str], name: str, legal: str) -> str:
+    if len(texts) != 1:
+        raise ConfigError(name, _shown(texts), legal)
+    return texts[0]
+
+
+def _tab(texts: Sequence[str]) -> str:
+    return _choice("tab", _one(texts, "tab", "one tab is open"), TABS)
+
+
+def _window(texts: Sequence[str]) -> list[str]:
+    legal = "must be two numbers from 0 to 100 (percent of the step), the smaller first"
+    try:
+        low, high = (float(text) for text in texts)
+    except ValueError:
+        raise ConfigError("window", _shown(texts), legal) from None
+    if not 0 <= low <= high <= 100:
+        raise ConfigError("window", _shown(texts), legal)
+    return [_text(low), _text(high)]
+
+
+def _rank(name: str) -> Callable[[Sequence[str]], str]:
+    def check(texts: Sequence[str]) -> str:
+        legal = "must be the number of a GPU, from 0"
+        text = _one(texts, name, legal)
+        if not re.fullmatch(r"\d{1,7}", text, re.ASCII):
+            raise ConfigError(name, text or "(empty)", legal)
+        return str(int(text))
+
+    return check
+
+
+def _all_ranks(texts: Sequence[str]) -> str:
+    text = _one(texts, "all_ranks", "must be true or false").lower()
+    return _choice("all_ranks", text, ("true", "false"))
+
+
+VIEW: Mapping[str, Callable[[Sequence[str]], Any]] = {
+    "tab": _tab,
+    "window": _window,
+    "all_ranks": _all_ranks,
+    "first_rank": _rank("first_rank"),
+    "memory_rank": _rank("memory_rank"),
+}
+
+
+def _shown(texts: Sequence[str]) -> str:
+    return " and ".join(texts) or "(empty)"
+
+
+def _text(value: object) -> str:
+    """A value as Streamlit writes it into the address."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)
+
+
+def named(error: ConfigError) -> str:
+    """The sentence with the page's label for the setting."""
+    return error.named(label_of(error.field))

@@ -1,0 +1,60 @@
+"""The few rules of style that Streamlit's theme has no option for."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+CSS = """
+<style>
+/* The result belongs above the fold: 720 px high on a projector. */
+[data-testid="stMainBlockContainer"] { padding: 4.25rem 2.5rem 3rem; }
+[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] { gap: 0.7rem; }
+[data-testid="stSidebarHeader"] { height: 2.5rem; margin-bottom: 0; }
+/* A slider and its exact number share a line; the label may run over both. */
+[class*="st-key-pair_"] [data-testid="stColumn"] { min-width: 0; }
+[class*="st-key-pair_"] [data-testid="stWidgetLabel"] { overflow: visible; }
+[class*="st-key-pair_"] [data-testid="stWidgetLabel"] * { overflow: visible; white-space: nowrap; }
+/* One line of meaning under each headline number. */
+[class*="st-key-card_"] [data-testid="stCaptionContainer"] p { line-height: 1.3; }
+/* It draws nothing and must not take a gap. */
+.st-key-theme { position: absolute; }
+@media (max-width: 640px) {
+  [data-testid="stMainBlockContainer"] { padding: 4.25rem 1rem 3rem; }
+  /* A figure has room for a line or two of legend; here it would lie over the bars. */
+  [data-testid="stPlotlyChart"] .legend { display: none; }
+  .st-key-cards [data-testid="stColumn"] { min-width: 0; flex: 1 1 calc(50% - 1rem); }
+}
+</style>
+"""
+
+
+# Figures are drawn for one brightness, and Streamlit does not rerun when a person changes it.
+WATCH = """
+export default function ({ setTriggerValue }) {
+  const shade = () => getComputedStyle(document.querySelector(".stApp")).backgroundColor;
+  let last = shade();
+  const timer = setInterval(() => {
+    if (shade() !== last) {
+      last = shade();
+      setTriggerValue("changed", last);
+    }
+  }, 250);
+  return () => clearInterval(timer);
+}
+"""
+_watch_theme = st.components.v2.component("triosim_theme", js=WATCH)
+
+
+def open_page(name: str) -> bool:
+    """Every page calls this first; True in the first run after a link or another page."""
+    if PagesManager.uses_pages_directory:
+        # The first visit to a server, if it is to a page other than the first, finds the folder
+        # pages/ before app.py has said what the pages are: run app.py instead.
+        PagesManager.uses_pages_directory = False
+        st.rerun()
+    st.html(CSS)
+    _watch_theme(key="theme", on_changed_change=lambda: None)
+    arrived = st.session_state.get("page") != name
+    st.session_state["page"] = name
+    return arrived

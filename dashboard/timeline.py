@@ -1,0 +1,119 @@
+"""The timeline: an overview of the step, and the bars of a window of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from triosim import Result
+from triosim.figures import Style, gantt_bars, gantt_overview
+
+MAX_RANKS = 16
+OVERVIEW_PX = 420
+WHOLE = (0.0, 100.0)
+STEP = 0.1  # percent
+CHART = {"displaylogo": False, "displayModeBar": False}
+
+
+def style() -> Style:
+    """Figures in the colours of the page."""
+    return Style(dark=st.context.theme.type == "dark")
+
+
+def show(figure: go.Figure, alt: str, **more: Any) -> None:
+    """A figure with its own colours; `alt` is for those who cannot see it."""
+    st.plotly_chart(figure, theme=None, config=CHART, alt=alt, **more)
+
+
+def representatives(result: Result) -> list[int]:
+    """One GPU of each group of identical ones."""
+    return [group.rank for group in result.classes]
+
+
+@st.fragment
+def timeline(result: Result) -> None:
+    """Overview and detail; in a fragment, so that a new window redraws only these."""
+    overview = st.container()
+    left, right = st.columns([0.6, 0.4], vertical_alignment="bottom")
+    with right:
+        ranks = _ranks(result)
+    with left:
+        window = _window(result)
+    with overview:
+        whole = window == (0.0, result.total_ms)
+        figure = gantt_overview(result, ranks, window_ms=None if whole else window, style=style())
+        _flatten(figure)
+        show(
+            figure,
+            "Timeline of the whole step: what each stream of each GPU mostly does",
+            key="overview",
+            on_select=_zoom,
+            selection_mode="box",
+        )
+    st.session_state["shown_ms"] = result.total_ms
+    show(gantt_bars(result, ranks, window, style=style()), "Operators and transfers in the window")
+
+
+def _flatten(figure: go.Figure) -> None:
+    """An overview is a strip; the bars below have its legend and its axis."""
+    lanes = len(figure.layout.yaxis.categoryarray or ())
+    height = min(figure.layout.height - 34, 50 + 15 * lanes)
+    if height > OVERVIEW_PX:
+        height = OVERVIEW_PX
+        figure.update_yaxes(dtick=None)
+    figure.update_layout(showlegend=False, height=height)
+    figure.update_xaxes(title=None)
+
+
+def _window(result: Result) -> tuple[float, float]:
+    """The window in milliseconds."""
+    low, high = st.slider(
+        "Window (part of the step); or drag over the picture above",
+        *WHOLE,
+        WHOLE,
+        STEP,
+        format="%.1f%%",
+        key="window",
+        bind="query-params",
+    )
+    if high - low < STEP:
+        low, high = max(0.0, high - STEP), max(STEP, high)
+    return low / 100 * result.total_ms, high / 100 * result.total_ms
+
+
+def _zoom() -> None:
+    """A box on the overview becomes the window."""
+    boxes = st.session_state["overview"].selection.box
+    total_ms = st.session_state.get("shown_ms", 0.0)
+    if boxes and total_ms > 0:
+        edges = sorted(min(100.0, max(0.0, x / total_ms * 100)) for x in boxes[0]["x"])
+        low, high = (round(edge, 1) for edge in edges)
+        st.session_state["window"] = (low, max(high, round(min(100.0, low + STEP), 1)))
+
+
+def _ranks(result: Result) -> Sequence[int]:
+    """Which GPUs are drawn: one of each kind, or all (some at a time where there are many)."""
+    gpus = result.scenario.gpus
+    kinds = representatives(result)
+    if len(kinds) == gpus <= MAX_RANKS:
+        return kinds
+    every = st.toggle("Draw identical GPUs too", key="all_ranks", bind="query-params")
+    ranks = list(range(gpus)) if every else kinds
+    if len(ranks) <= MAX_RANKS:
+        return ranks
+    last = len(ranks) - MAX_RANKS
+    if st.session_state.get("first_rank", 0) > last:
+        st.session_state["first_rank"] = last
+    first = st.number_input(
+        f"First of the {MAX_RANKS} GPUs drawn (of {len(ranks):,})",
+        0,
+        last,
+        0,
+        step=MAX_RANKS,
+        key="first_rank",
+        bind="query-params",
+    )
+    return ranks[first : first + MAX_RANKS]

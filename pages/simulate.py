@@ -1,0 +1,79 @@
+"""One step on other hardware or in another layout: controls on the side, the result beside them."""
+
+import contextlib
+from typing import Any
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from dashboard import look, views
+from dashboard.controls import Controls, sidebar
+from dashboard.links import VIEW, named, read_link, scenario_of, shipped_traces
+from dashboard.runner import result_of
+from dashboard.settings import SETTINGS, VERSION
+from triosim.errors import ConfigError, TraceFormatError, TrioSimError
+from triosim.result import Result
+
+
+def read_address(traces: list[str], arrived: bool) -> None:
+    """Note what is wrong with the address and put it right, before the first widget."""
+    raw = {name: st.query_params.get_all(name) for name in st.query_params}
+    link = read_link(raw, traces, own=not arrived)
+    if arrived and raw:
+        # A link means its defaults too, and not what was set here before.
+        for name in (*SETTINGS, *VIEW):
+            st.session_state.pop(name, None)
+    if link.rejected:
+        st.session_state["rejected"] = link.rejected, None
+    if link.rejected or (arrived and raw.keys() != link.parameters.keys()):
+        # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
+        with contextlib.suppress(StreamlitAPIException):
+            st.query_params.from_dict(link.parameters)
+            if {"v", *raw} != link.parameters.keys() or link.rejected:
+                st.rerun()
+    elif "v" not in raw:
+        st.query_params["v"] = VERSION
+
+
+def show_rejected(values: dict[str, Any]) -> None:
+    """What was wrong with the address, until a setting changes."""
+    sentences, then = st.session_state.get("rejected", ((), None))
+    if then is None or then == values:
+        st.session_state["rejected"] = sentences, values
+        views.rejected(sentences)
+    else:
+        del st.session_state["rejected"]
+
+
+def result_or_sentence(controls: Controls) -> Result | None:
+    """The result; or a sentence, both beside the control at fault and where the result was."""
+    try:
+        return result_of(scenario_of(controls.values))
+    except ConfigError as error:
+        controls.complain(error)
+        st.error(f"No result: {named(error)}")
+    except TrioSimError as error:
+        if isinstance(error, TraceFormatError):
+            controls.slots["trace"].error(str(error))
+        st.error(f"No result: {error}")
+    return None
+
+
+arrived = look.open_page("simulate")
+traces = shipped_traces()
+read_address(traces, arrived)
+controls = sidebar(traces)
+show_rejected(controls.values)
+result = result_or_sentence(controls)
+if result is not None:
+    title, actions = st.columns([0.65, 0.35], vertical_alignment="center")
+    title.subheader(views.title_of(result.scenario), anchor=False)
+    with actions.container(
+        horizontal=True, horizontal_alignment="right", vertical_alignment="center"
+    ):
+        views.check_badge(result)
+        with st.popover("Export", icon=":material/ios_share:"):
+            views.export(result)
+    views.headline(result)
+    views.notices(result)
+    views.tabs(result)

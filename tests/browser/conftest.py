@@ -1,0 +1,121 @@
+"""A server of the dashboard and a real Chromium; skipped where either cannot be had."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+# Streamlit looks for its own endpoints below a page's path first.
+PROBES = ("/_stcore/health", "/_stcore/host-config")
+
+
+class Visit:
+    """A page of its own browser context, and what it did that it should not have."""
+
+    def __init__(self, page: Any, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def _console(self, message: Any) -> None:
+        url = message.location.get("url", "")
+        if message.type == "error" and not url.endswith(PROBES):
+            self.complaints.append(f"{message.text} {url}")
+
+    def open(self, path: str) -> Any:
+        """Go to a path and wait for a drawn chart."""
+        self.page.goto(self.address + path)
+        self.page.locator("[data-testid=stPlotlyChart] .main-svg").first.wait_for()
+        return self.page
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """The address of a running dashboard."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    # The flags win over what the environment of a developer says.
+    command += ["--server.headless", "true"]
+    server = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/_stcore/health", server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=2):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail(f"the dashboard did not start (exit status {server.poll()})")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    named = os.environ.get("CHROMIUM")
+    path = named or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def warm(browser: Any) -> Iterator[Any]:
+    """A context whose cache holds the page's code; every visit is still a session of its own."""
+    context = new_context(browser)
+    yield context
+    context.close()
+
+
+def new_context(browser: Any) -> Any:
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    context.set_default_timeout(20_000)
+    return context
+
+
+@pytest.fixture
+def visit(browser: Any, warm: Any, address: str) -> Iterator[Callable[..., Visit]]:
+    """Opens pages; a stranger comes with a browser context of his own."""
+    opened: list[Any] = []
+
+    def new(*, stranger: bool = False) -> Visit:
+        context = new_context(browser) if stranger else warm
+        page = context.new_page()
+        opened.append(context if stranger else page)
+        return Visit(page, address)
+
+    yield new
+    for one in opened:
+        one.close()

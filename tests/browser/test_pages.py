@@ -1,0 +1,239 @@
+"""What only a browser shows: addresses, drawn charts, downloads, the mouse."""
+
+import csv
+import json
+import re
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from dashboard.examples import EXAMPLES, FIRST
+from dashboard.links import query
+from triosim import Scenario, simulate
+from triosim.figures import gantt_bars
+from triosim.figures.text import time_text
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+Visits = Callable[..., Any]
+# Where the time axis of the last chart ends, as Plotly has drawn it.
+END_OF_AXIS = """() => {
+  const charts = document.querySelectorAll("[data-testid=stPlotlyChart] .js-plotly-plot");
+  return charts[charts.length - 1]?._fullLayout?.xaxis?.range[1];
+}"""
+
+
+def step_time(page: Any) -> Any:
+    return page.get_by_test_id("stMetricValue").first
+
+
+def handle(page: Any, key: str, which: int = 0) -> Any:
+    return page.locator(f".st-key-{key} input[type=range]").nth(which)
+
+
+def parameters(page: Any) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def text_of(scenario: Scenario) -> str:
+    return time_text(simulate(scenario).total_ms)
+
+
+def bars(page: Any) -> Any:
+    return page.get_by_test_id("stPlotlyChart").last.locator(".barlayer .point")
+
+
+def expected_bars(scenario: Scenario, ranks: list[int]) -> int:
+    result = simulate(scenario)
+    figure = gantt_bars(result, ranks, (0.0, result.total_ms))
+    return sum(len(trace.y) for trace in figure.data if trace.type == "bar")
+
+
+# First in this file: a server that nobody has visited finds its pages in another way.
+def test_a_cold_deep_link_opens_the_page_with_its_navigation(visit: Visits) -> None:
+    one = visit()
+    scenario = Scenario(case=1, gpus=6, ptp_bandwidth_gb_per_s=31.5)
+    page = one.open(f"/simulate?{query(scenario)}")
+    expect(step_time(page)).to_have_text(text_of(scenario))
+    expect(page.get_by_role("link", name="Start")).to_have_count(1)
+    expect(page.get_by_test_id("stSidebarNav")).to_have_count(0)
+    assert parameters(page) == parse_qs(query(scenario))
+    assert one.complaints == []
+
+
+@pytest.mark.parametrize("path", ["/", "/simulate"])
+def test_pages_open_without_complaint_and_stay_on_this_machine(visit: Visits, path: str) -> None:
+    one = visit()
+    page = one.open(path)
+    expect(page.get_by_test_id("stPlotlyChart")).to_have_count(2)
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    assert one.complaints == []
+    inside = ("data:", "blob:", one.address)
+    assert [url for url in one.requests if not url.startswith(inside)] == []
+
+
+def test_start_is_above_the_fold(visit: Visits) -> None:
+    page = visit().open("/")
+    expect(step_time(page)).to_have_text(text_of(FIRST))
+    expect(page.get_by_text(EXAMPLES[-1].text)).to_be_in_viewport()
+    expect(page.get_by_test_id("stPlotlyChart").last).to_be_in_viewport(ratio=1)
+
+
+def test_the_gantt_has_a_bar_for_every_span(visit: Visits) -> None:
+    page = visit().open("/simulate?v=1&case=1&gpus=2")
+    expect(bars(page)).to_have_count(expected_bars(Scenario(case=1, gpus=2), [0]))
+    page.get_by_text("Draw identical GPUs too").click()
+    expect(bars(page)).to_have_count(expected_bars(Scenario(case=1, gpus=2), [0, 1]))
+    expect(page).to_have_url(re.compile("all_ranks=true"))
+
+
+def test_a_slider_moves_number_address_and_picture(visit: Visits) -> None:
+    page = visit().open("/simulate")
+    before = page.get_by_test_id("stPlotlyChart").last.inner_html()
+    handle(page, "gpus_slider").press("ArrowLeft")
+    expect(page.get_by_role("spinbutton", name="GPUs, exact")).to_have_value("6")
+    handle(page, "case").press("ArrowLeft")
+    expect(step_time(page)).to_have_text(text_of(Scenario(case=1, gpus=6)))
+    expect(page).to_have_url(re.compile(r"gpus=6"))
+    expect(page).to_have_url(re.compile(r"case=1"))
+    expect(page.get_by_role("heading")).to_contain_text("standard data parallel, 6 GPUs")
+    assert page.get_by_test_id("stPlotlyChart").last.inner_html() != before
+
+
+def test_a_slider_move_is_a_new_picture_within_a_second(visit: Visits) -> None:
+    page = visit().open("/simulate?v=1&case=1")
+    seconds = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "Home", "End"):
+        old = page.evaluate(f"({END_OF_AXIS})()")
+        begin = time.perf_counter()
+        handle(page, "ptp_bandwidth_gb_per_s_slider").press(key)
+        page.wait_for_function(f"old => ({END_OF_AXIS})() !== old", arg=old)
+        seconds.append(time.perf_counter() - begin)
+    assert statistics.median(seconds) < 1.0, seconds
+
+
+def test_a_link_taken_from_the_page_gives_the_same_page(visit: Visits) -> None:
+    page = visit().open("/simulate?v=1&interconnect=optical&gpus=16")
+    handle(page, "mesh_rows").press("ArrowRight")
+    expect(page).to_have_url(re.compile("mesh_rows=2"))
+    page.get_by_role("spinbutton", name="Batch (samples)").fill("24")
+    page.get_by_role("spinbutton", name="Batch (samples)").press("Enter")
+    expect(page).to_have_url(re.compile("batch_size_sim=24"))
+    page.get_by_role("tab", name="Memory").click()
+    expect(page).to_have_url(re.compile("tab=Memory"))
+    scenario = Scenario(case=2, gpus=16, interconnect="optical", mesh_rows=2, batch_size_sim=24)
+    expect(step_time(page)).to_have_text(text_of(scenario))
+    path = urlsplit(page.url)
+    other = visit().open(f"{path.path}?{path.query}")
+    expect(step_time(other)).to_have_text(text_of(scenario))
+    expect(other.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true")
+    expect(handle(other, "mesh_cols_slider")).to_have_attribute("aria-valuetext", "8")
+    assert parameters(other) == parameters(page)
+
+
+def test_a_bad_link_is_said_and_put_right(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/simulate?v=1&case=9&gpus=4&colour=red&ptp_bandwidth_gb_per_s=fast")
+    alert = page.get_by_test_id("stAlert")
+    for sentence in (
+        "case 9: must be",
+        "colour: this page has no",
+        "bandwidth_gb_per_s fast: must",
+    ):
+        expect(alert).to_contain_text(sentence)
+    expect(page).to_have_url(re.compile(r"simulate\?v=1&gpus=4$"))
+    handle(page, "gpus_slider").press("ArrowRight")
+    expect(alert).to_have_count(0)
+    assert one.complaints == []
+
+
+def test_a_door_means_its_defaults_too(visit: Visits) -> None:
+    page = visit().open("/simulate?v=1&case=4&gpus=6&micro_batch_size=2")
+    page.get_by_role("link", name="Start").click()
+    page.get_by_role("link", name="Data parallel").click()
+    expect(page.get_by_role("heading")).to_contain_text("distributed data parallel, 4 GPUs")
+    expect(step_time(page)).to_have_text(text_of(FIRST))
+    assert parameters(page) == parse_qs(query(FIRST))
+    page.go_back()
+    expect(page.get_by_text(EXAMPLES[0].text)).to_be_visible()
+
+
+def test_the_mouse_and_the_slider_choose_the_window(visit: Visits) -> None:
+    page = visit().open("/simulate?v=1&gpus=4")
+    expect(bars(page)).to_have_count(expected_bars(Scenario(case=2, gpus=4), [0]))
+    whole = bars(page).count()
+    area = page.get_by_test_id("stPlotlyChart").first.locator(".nsewdrag").bounding_box()
+    middle = area["y"] + area["height"] / 2
+    page.mouse.move(area["x"] + 0.2 * area["width"], middle)
+    page.mouse.down()
+    page.mouse.move(area["x"] + 0.3 * area["width"], middle, steps=5)
+    page.mouse.move(area["x"] + 0.4 * area["width"], middle, steps=5)
+    page.mouse.up()
+    expect(page).to_have_url(re.compile("window="))
+    low, high = map(float, parameters(page)["window"])
+    assert (low, high) == (pytest.approx(20, abs=1), pytest.approx(40, abs=1))
+    expect(bars(page)).not_to_have_count(whole)
+    handle(page, "window", 0).press("ArrowRight")
+    expect(page).to_have_url(re.compile(f"window={low + 0.1:.1f}"))
+
+
+def download(page: Any, name: str, folder: Path) -> str:
+    if not page.get_by_role("button", name=name).is_visible():
+        page.get_by_role("button", name="Export").click()
+    with page.expect_download() as caught:
+        page.get_by_role("button", name=name).click()
+    caught.value.save_as(folder / "file")
+    return (folder / "file").read_text()
+
+
+def test_downloads_hold_what_they_say(visit: Visits, tmp_path: Path) -> None:
+    page = visit().open("/simulate?v=1&case=4&gpus=3")
+    scenario = Scenario(case=4, gpus=3)
+    events = json.loads(download(page, "Perfetto trace", tmp_path))["traceEvents"]
+    result = simulate(scenario)
+    assert sum(event["ph"] == "X" for event in events) == len(result.timeline)
+    rows = list(csv.DictReader(download(page, "Timeline (CSV)", tmp_path).splitlines()))
+    assert list(rows[0]) == list(result.timeline.columns)
+    assert len(rows) == len(result.timeline)
+    saved = json.loads(download(page, "Scenario (JSON)", tmp_path))
+    assert saved["trace_dir"] == "sample_trace/transformer"
+    again = Scenario.from_dict({**saved, "trace_dir": scenario.trace_dir})
+    assert again == scenario
+
+
+def test_two_people_do_not_see_each_other(visit: Visits) -> None:
+    one, other = (visit(stranger=True).open(path) for path in ("/simulate", "/simulate?v=1&gpus=2"))
+    handle(one, "case").press("End")
+    expect(one.get_by_role("heading")).to_contain_text("pipeline parallel, 8 GPUs")
+    expect(other.get_by_role("heading")).to_contain_text("distributed data parallel, 2 GPUs")
+    handle(other, "gpus_slider").press("ArrowRight")
+    expect(other.get_by_role("heading")).to_contain_text("3 GPUs")
+    expect(one.get_by_role("heading")).to_contain_text("8 GPUs")
+
+
+def test_figures_follow_the_brightness_of_the_page(visit: Visits) -> None:
+    page = visit().open("/simulate")
+    label = page.get_by_test_id("stPlotlyChart").first.locator(".ytick text").first
+    expect(label).to_have_css("fill", "rgb(38, 39, 48)")
+    page.emulate_media(color_scheme="dark")
+    expect(label).to_have_css("fill", "rgb(250, 250, 250)")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/simulate"])
+def test_a_screenshot_can_be_looked_at(
+    visit: Visits, tmp_path: Path, path: str, scheme: str
+) -> None:
+    one = visit()
+    one.page.emulate_media(color_scheme=scheme)
+    page = one.open(path)
+    expect(page.get_by_test_id("stPlotlyChart").last.locator(".bars").first).to_be_visible()
+    file = tmp_path / f"{path.strip('/') or 'start'}-{scheme}.png"
+    page.screenshot(path=file)
+    assert file.stat().st_size > 20_000

@@ -1,0 +1,107 @@
+from urllib.parse import parse_qs
+
+import pytest
+
+from dashboard.examples import EXAMPLES, FIRST
+from dashboard.links import parameters_of, query, read_link, scenario_of, shipped_traces, values_of
+from triosim import Scenario
+from triosim.scenario import SAMPLE_TRACES
+
+TRACES = shipped_traces()
+SCENARIOS = [
+    Scenario(case=2),
+    Scenario(case=0, gpus=1),
+    Scenario(case=1, gpus=16384, ptp_bandwidth_gb_per_s=123.456, latency_us=2.5, accumulate=3),
+    Scenario(case=2, bucket_mb=0.5, rank_speed={3: 0.5, 1: 0.25}, fold=False, resident=True),
+    Scenario(case=3, ptp_convention="link", trace_dir=str(SAMPLE_TRACES / "mlp"), capacity_log2=33),
+    Scenario(case=4, gpus=4, batch_size=4, batch_size_sim=32, micro_batch_size=5, schedule="1f1b"),
+    Scenario(case=4, gpus=4, interconnect="optical", stage_cut="count", hop_latency_ns=1e-3),
+    Scenario(case=1, gpus=12, interconnect="optical", mesh_rows=3, mesh_cols=4),
+    Scenario(case=2, gpus=8, interconnect="optical", optical_gb_per_s=1e9, circuit_setup_ms=0.1),
+    *(example.scenario for example in EXAMPLES),
+]
+
+
+def rejected(**parameters: str | list[str]) -> list[str]:
+    raw = {k: v if isinstance(v, list) else [v] for k, v in parameters.items()}
+    return list(read_link(raw, TRACES).rejected)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=query)
+def test_a_link_gives_the_same_scenario(scenario: Scenario) -> None:
+    link = read_link(parse_qs(query(scenario)), TRACES)
+    assert link.rejected == []
+    again = scenario_of(link.values)
+    assert again.mesh == scenario.mesh
+    assert values_of(again) == values_of(scenario)
+    assert parameters_of(link.values) == parameters_of(values_of(scenario))
+
+
+def test_an_address_says_its_version_and_only_what_differs_from_the_defaults() -> None:
+    assert query(Scenario(case=2)) == "v=1"
+    assert parameters_of(values_of(FIRST)) == {
+        "v": "1",
+        "gpus": "4",
+        "ptp_bandwidth_gb_per_s": "25",
+    }
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"case": "9"}, "case 9: must be a whole number from 0 to 4."),
+        ({"case": "2.5"}, "case 2.5: must be a whole number from 0 to 4."),
+        ({"gpus": "abc"}, "gpus abc: must be a whole number from 1 to 1,048,576."),
+        ({"gpus": "0"}, "gpus 0: must be a whole number from 1 to 1,048,576."),
+        ({"gpus": ""}, "gpus (empty): must be a whole number from 1 to 1,048,576."),
+        ({"gpus": ["4", "8"]}, "gpus 4 and 8: a setting has one value."),
+        ({"latency_us": "nan"}, "latency_us nan: must be a number from 0 to 1,000,000,000."),
+        ({"latency_us": "1e999"}, "latency_us 1e999: must be a number from 0 to 1,000,000,000."),
+        ({"bandwidth_gb_per_s": "-4"}, "bandwidth_gb_per_s -4: must be a number from 1e-06 to"),
+        ({"trace": "../x"}, f"trace ../x: must be {TRACES[0]} or"),
+        ({"interconnect": "laser"}, "interconnect laser: must be electrical or optical."),
+        ({"resident": "yes"}, "resident yes: must be true or false."),
+        ({"colour": "red"}, "colour: this page has no such setting."),
+        ({"tab": "Money"}, "tab Money: must be Timeline or"),
+        ({"window": "5"}, "window 5: must be two numbers from 0 to 100"),
+        ({"window": ["9", "3"]}, "window 9 and 3: must be two numbers"),
+        ({"memory_rank": "-1"}, "memory_rank -1: must be the number of a GPU"),
+        ({"rank_speed": "fast"}, "rank_speed fast: must be rank=speed, as in 3=0.5."),
+        ({"rank_speed": "8=0.5"}, "rank_speed 8: ranks go from 0 to 7."),
+        ({"micro_batch_size": "2"}, "micro_batch_size 2: only case 4 has micro-batches, so it is"),
+        ({"mesh_rows": "2"}, "mesh_rows 2: it belongs to the optical interconnect"),
+        (
+            {"case": "4", "batch_size_sim": "4", "micro_batch_size": "9"},
+            "micro_batch_size 9: must be at most the simulated batch, 4.",
+        ),
+    ],
+)
+def test_what_is_not_accepted_gets_one_sentence(
+    parameters: dict[str, str | list[str]], sentence: str
+) -> None:
+    sentences = rejected(**parameters)
+    assert len(sentences) == 1
+    assert sentences[0].startswith(sentence)
+
+
+def test_a_mesh_that_does_not_hold_the_gpus_names_those_that_do() -> None:
+    (sentence,) = rejected(interconnect="optical", gpus="8", mesh_rows="3", mesh_cols="5")
+    assert "1 x 8, 2 x 4, 4 x 2, 8 x 1" in sentence
+
+
+def test_columns_alone_give_the_rows() -> None:
+    link = read_link({"interconnect": ["optical"], "gpus": ["12"], "mesh_cols": ["4"]}, TRACES)
+    assert link.parameters == {"v": "1", "interconnect": "optical", "gpus": "12", "mesh_rows": "3"}
+    assert scenario_of(link.values).mesh == (3, 4)
+
+
+def test_a_link_of_another_version_is_not_used() -> None:
+    link = read_link({"v": ["2"], "case": ["4"]}, TRACES)
+    assert len(link.rejected) == 1
+    assert link.parameters == {"v": "1"}
+
+
+def test_what_widgets_leave_behind_is_not_the_links_fault() -> None:
+    raw = {"v": ["1"], "case": ["3"], "micro_batch_size": ["2"], "rank_speed": ["half typed"]}
+    assert read_link(raw, TRACES, own=True).rejected == []
+    assert read_link({**raw, "gpus": ["x"]}, TRACES, own=True).rejected != []

@@ -1,0 +1,52 @@
+"""What a link leaves out must keep its meaning for as long as the version stays."""
+
+from dashboard.settings import SETTINGS, VERSION
+from triosim import Scenario
+
+DEFAULTS_OF_VERSION_1 = {
+    "trace": "transformer",
+    "case": 2,
+    "gpus": 8,
+    "bandwidth_gb_per_s": 696.0,
+    "interconnect": "electrical",
+    "ptp_bandwidth_gb_per_s": 65.0,
+    "latency_us": 0.0,
+    "mesh_rows": 1,
+    "mesh_cols": None,
+    "batch_size_sim": None,
+    "micro_batch_size": None,
+    "capacity_log2": 40,
+    "resident": False,
+    "ptp_convention": "algbw",
+    "bucket_mb": 25.0,
+    "accumulate": 1,
+    "schedule": "gpipe",
+    "stage_cut": "time",
+    "optical_gb_per_s": 64.0,
+    "hop_latency_ns": 20.0,
+    "circuit_setup_ms": 0.0,
+    "rank_speed": None,
+    "batch_size": None,
+    "fold": True,
+}
+
+
+def test_defaults_are_those_of_the_version() -> None:
+    assert VERSION == "1"
+    assert {name: s.default for name, s in SETTINGS.items()} == DEFAULTS_OF_VERSION_1
+
+
+# On the command line and in files only: the page has no choice of another GPU.
+NOT_OFFERED = {"gpu", "trace_gpu"}
+
+
+def test_every_field_of_a_scenario_has_a_setting() -> None:
+    fields = set(Scenario.__dataclass_fields__)
+    assert {s.field for s in SETTINGS.values()} == fields - NOT_OFFERED
+
+
+def test_numbers_have_their_unit_in_the_label() -> None:
+    plain = {"case", "gpus", "mesh_rows", "mesh_cols", "accumulate"}
+    for setting in SETTINGS.values():
+        if setting.kind in ("whole", "number") and setting.name not in plain:
+            assert "(" in setting.label, setting.name
