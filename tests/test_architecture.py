@@ -14,14 +14,15 @@ ENGINE = sorted((ROOT / "triosim").rglob("*.py"))
 # What each part may import of the others; a part may always import itself.
 ALLOWED = {
     "errors": set(),
-    "trace": {"errors"},
+    "hardware": {"errors"},
+    "trace": {"errors", "hardware"},
     "network": {"errors"},
     "engine": {"errors", "network"},
     "parallel": {"errors", "trace", "network", "engine"},
-    "scenario": {"errors", "network"},
+    "scenario": {"errors", "hardware", "network"},
     "analysis": {"errors", "trace", "network", "engine", "parallel"},
-    "notes": {"errors", "trace", "engine", "parallel", "scenario"},
-    "result": {"errors", "engine", "analysis", "scenario"},
+    "notes": {"errors", "hardware", "trace", "engine", "parallel", "scenario"},
+    "result": {"errors", "engine", "analysis", "scenario", "trace"},
     "simulate": {
         "errors", "trace", "network", "engine", "parallel", "analysis", "scenario", "notes",
         "result",

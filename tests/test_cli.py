@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import triosim
 from triosim import Scenario, simulate
 from triosim.cli import command_line, main
+from triosim.hardware import gpu_names
 
 ROOT = Path(__file__).resolve().parents[1]
 MLP = str(ROOT / "sample_trace" / "mlp")
@@ -46,6 +47,8 @@ FLAGS = [
     ("optical-bandwidth", "optical_gb_per_s", 64, "128", 128),
     ("hop-latency-ns", "hop_latency_ns", 20, "0", 0),
     ("circuit-setup-ms", "circuit_setup_ms", 0, "1", 1),
+    ("gpu", "gpu", None, "H100", "h100-sxm"),
+    ("trace-gpu", "trace_gpu", None, "h100-95gb", "h100-96gb"),
     ("slow", "rank_speed", None, "3=0.5", ((3, 0.5),)),
 ]
 SWITCHES = [("resident", "resident", False, True), ("no-fold", "fold", True, False)]
@@ -53,7 +56,7 @@ RESULT_NAMES = {
     *("total_ms", "compute_ms", "launch_wait_ms", "exposed_communication_ms", "bubble_ms"),
     *("imbalance_ms", "idle_ms", "busiest_compute_ms", "speedup", "samples_per_s"),
     *("communication_bytes", "fetched_bytes", "peak_memory_bytes", "per_rank", "checks"),
-    *("warnings", "scenario", "schema_version"),
+    *("warnings", "scenario", "schema_version", "provenance"),
 }
 
 
@@ -111,7 +114,12 @@ def test_defaults_are_those_of_the_issue(scenario_of):
 @pytest.mark.parametrize("flag", FLAGS, ids=[flag[0] for flag in FLAGS])
 def test_every_flag_in_every_form(scenario_of, flag, form):
     name, field, _, text, value = flag
-    more = {"numCols": ["-numRows", "2"], "numRows": ["-numCols", "4"]}.get(name, [])
+    beside = {
+        "numCols": ["-numRows", "2"],
+        "numRows": ["-numCols", "4"],
+        "gpu": ["-trace-gpu", "a40"],
+    }
+    more = beside.get(name, [])
     assert getattr(scenario_of(*form.format(name, text).split(" "), *more), field) == value
 
 
@@ -245,7 +253,9 @@ def test_json_to_standard_output_is_json_only(capsys):
     values = json.loads(capsys.readouterr().out)
     assert values.keys() >= RESULT_NAMES
     assert [entry["rank"] for entry in values["per_rank"]] == [0, 1, 2]
-    per_rank = RESULT_NAMES - {"per_rank", "checks", "warnings", "scenario", "schema_version"}
+    per_rank = RESULT_NAMES - {
+        *("per_rank", "checks", "warnings", "scenario", "schema_version", "provenance")
+    }
     assert values["per_rank"][0].keys() >= per_rank
     assert values["checks"][0].keys() == {"id", "passed", "detail"}
     assert values["schema_version"] == values["scenario"]["schema_version"] == 1
@@ -314,7 +324,7 @@ def test_flags_win_over_the_saved_scenario(scenario_of, tmp_path):
 def test_a_saved_scenario_with_a_mistake_names_the_file_flag(refused, tmp_path):
     file = tmp_path / "s.json"
     for text, sentence in (
-        ('{"gpu": 2}', "--scenario gpu: no such field; known are "),
+        ('{"graphics": 2}', "--scenario graphics: no such field; known are "),
         ('{"schema_version": 9}', "--scenario: schema_version 9: this program reads version 1."),
         ("[]", "--scenario list: must be a JSON object."),
         ('{"gpus": 0}', "-GPUnumber 0: must be a whole number from 1 to 1048576."),
@@ -420,6 +430,8 @@ PATHS = st.text(
             "schedule": st.sampled_from(["gpipe", "1f1b"]),
             "stage_cut": st.sampled_from(["time", "count"]),
             "fold": st.booleans(),
+            "gpu": st.none() | st.sampled_from(gpu_names()),
+            "trace_gpu": st.none() | st.sampled_from(gpu_names()),
             "rank_speed": st.dictionaries(st.integers(0, 7), st.floats(1e-3, 1e3), max_size=4),
         },
     ),

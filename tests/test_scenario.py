@@ -68,6 +68,8 @@ DEFAULTS = {
     "stage_cut": "time",
     "rank_speed": None,
     "fold": True,
+    "gpu": None,
+    "trace_gpu": None,
 }
 NO_NUMBERS = [
     True,
@@ -287,7 +289,7 @@ def test_absent_fields_take_their_defaults():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"gpu": 2}, r"scenario gpu: no such field; known are trace_dir, case, gpus"),
+        ({"graphics": 2}, r"scenario graphics: no such field; known are trace_dir, case, gpus"),
         ({"schema_version": 2}, r"schema_version 2: this program reads version 1\."),
         ({"schema_version": "1"}, r"schema_version 1: this program reads version 1\."),
         ({"schema_version": None}, r"schema_version None: this program"),

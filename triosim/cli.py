@@ -45,6 +45,8 @@ FLAGS = (
     Flag("bandwidth", "bandwidth_gb_per_s", "GPU to remote memory, GB/s per GPU", float),
     Flag("ptp-bandwidth", "ptp_bandwidth_gb_per_s", "GPU to GPU, GB/s", float),
     Flag("GPUnumber", "gpus", "number of GPUs", int),
+    Flag("gpu", "gpu", "GPU to run on, by name (default: as in the trace)"),
+    Flag("trace-gpu", "trace_gpu", "GPU the trace was taken on (default: its meta.json's)"),
     Flag("micro-batch-size", "micro_batch_size", "micro-batch of case 4 (default: the batch)", int),
     Flag(
         "case",
@@ -99,6 +101,7 @@ EXAMPLES = """examples:
   python -m triosim -case 2 -GPUnumber 64 --bucket-mb 10 --resident
   python -m triosim -case 4 -GPUnumber 4 -micro-batch-size 1 --schedule 1f1b --slow 2=0.5
   python -m triosim -case 1 -GPUnumber 8 -interconnects 1 -numRows 2 -numCols 4
+  python -m triosim -case 2 -GPUnumber 8 --trace-gpu a40 --gpu h100-sxm
   python -m triosim --scenario saved.json -GPUnumber 16 --json -
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triosim.engine.timeline import Timeline
+from triosim.hardware import load_gpu
 from triosim.parallel.plan import Plan
 from triosim.scenario import Scenario
 from triosim.trace.memory import Origin, find_memory
@@ -11,6 +12,11 @@ from triosim.trace.parameters import find_parameters
 ASSUMPTIONS = (
     "Operators run one after the other at the times in the trace; forward and backward times and "
     "activations scale with the batch, the optimizer, parameters, gradients and state do not.",
+    "At another batch or on another GPU an operator takes its time in the trace x the roofline's "
+    "prediction there / its prediction for the trace. Where the trace's GPU or the operator's "
+    "shapes are unknown, times grow in proportion to the batch.",
+    "The roofline takes a float32 trace's convolutions to run in TF32 and its matrix products in "
+    "float32, on tensors that lie channel by channel (NCHW): PyTorch's defaults.",
     "An operator waits for its inputs. What exists before the step comes from remote memory in the "
     "order of first use, each GPU over its own link, unless it is resident.",
     "Memory is given out when a tensor is made or fetched and taken back after its last use; when "
@@ -28,7 +34,8 @@ NOT_MODELLED = (
     "Compute slowed down by communication that runs beside it.",
     "Writing updated parameters back to remote memory after the step.",
     "Memory fragmentation, workspaces and communication buffers.",
-    "Kernels that get less efficient on smaller batches or shards: times scale in proportion.",
+    "Kernels that get less efficient on smaller shards, and on smaller batches where the trace's "
+    "GPU is unknown: times scale in proportion.",
 )
 
 
@@ -37,6 +44,17 @@ def warnings_for(scenario: Scenario, plan: Plan, timeline: Timeline) -> tuple[st
     found = [*plan.trace.warnings, *_unused(scenario), *_gradients(scenario, plan)]
     found += _memory(scenario, plan, timeline)
     return tuple(found)
+
+
+def warnings_about_peak(scenario: Scenario, peak_bytes: int) -> tuple[str, ...]:
+    """Whether a chosen GPU type has the memory that the step needs."""
+    if scenario.gpu is None or peak_bytes <= load_gpu(scenario.gpu).memory_bytes:
+        return ()
+    return (
+        f"The step needs {peak_bytes:,} bytes and {scenario.gpu} has "
+        f"{load_gpu(scenario.gpu).memory_bytes:,}; the capacity of 2^{scenario.capacity_log2} "
+        "bytes does not hold it to that.",
+    )
 
 
 def _unused(scenario: Scenario) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -23,6 +23,7 @@ from triosim.engine.program import RankClass
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
 from triosim.scenario import SCHEMA_VERSION, Scenario
+from triosim.trace import PROVENANCES
 
 MAX_LISTED_RANKS = 64
 TIMELINE_COLUMNS = (
@@ -49,6 +50,13 @@ class Result:
     warnings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     schema_version: int = SCHEMA_VERSION
+
+    def noting(self, *, checks: Sequence[Check], warnings: Sequence[str]) -> Result:
+        """The same result with its checks and more warnings; what is worked out already stays."""
+        noted = replace(self, checks=tuple(checks), warnings=(*self.warnings, *warnings))
+        derived = self.__dict__.keys() - self.__dataclass_fields__.keys()
+        noted.__dict__.update({name: self.__dict__[name] for name in derived})
+        return noted
 
     @property
     def classes(self) -> Sequence[RankClass]:
@@ -127,6 +135,13 @@ class Result:
             sent = float(np.array(program.sent_bytes)[own].sum())
             totals.append((sent, float(fetched[own].sum())))
         return totals
+
+    @property
+    def provenance(self) -> dict[str, float]:
+        """Shares of all ranks' computing time: measured, scaled from measured, from a roofline."""
+        seconds = self.tasks.program.provenance_s
+        total = sum(seconds.values())
+        return {kind: seconds.get(kind, 0.0) / total if total else 0.0 for kind in PROVENANCES}
 
     @property
     def communication_bytes(self) -> float:
@@ -244,6 +259,7 @@ class Result:
         return {
             "schema_version": self.schema_version,
             **{name: getattr(self, name) for name in names},
+            "provenance": self.provenance,
             "communication": [
                 {
                     "kind": row.kind,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from triosim.errors import ConfigError
+from triosim.hardware import load_gpu
 from triosim.network.optical import mesh_factorisations
 
 SCHEMA_VERSION = 1
@@ -66,8 +67,9 @@ class Scenario:
 
     "gb" is 10^9 bytes; `bucket_mb` counts 2^20 bytes, as PyTorch does. None means: the trace's own
     batch for `batch_size`, `batch_size` for `batch_size_sim`, that for `micro_batch_size`, one row
-    of all GPUs for the mesh. `rank_speed` maps a rank to its speed (0.5: half speed) and is kept as
-    sorted pairs.
+    of all GPUs for the mesh, the trace's times as they are for `gpu` and what the trace says for
+    `trace_gpu` (both names of `triosim.hardware`). `rank_speed` maps a rank to its speed (0.5: half
+    speed) and is kept as sorted pairs.
 
     Raises `ConfigError` naming the field, its value and what would be legal.
     """
@@ -96,6 +98,8 @@ class Scenario:
     stage_cut: str = "time"
     rank_speed: Mapping[int, float] | tuple[tuple[int, float], ...] | None = None
     fold: bool = True
+    gpu: str | None = None
+    trace_gpu: str | None = None
 
     def __post_init__(self) -> None:
         self._set("trace_dir", _folder("trace_dir", self.trace_dir))
@@ -111,6 +115,8 @@ class Scenario:
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(name, getattr(self, name), "must be true or false")
         self._set("rank_speed", _speeds(self.rank_speed, self.gpus))
+        for name in ("gpu", "trace_gpu"):
+            self._set(name, _gpu(name, getattr(self, name)))
         self._check_batches()
         if self.interconnect == "optical":
             self._check_mesh()
@@ -244,6 +250,14 @@ def _number(name: str, value: object, low: float, high: float) -> float:
     if not low <= number <= high:
         raise ConfigError(name, value, legal)
     return number
+
+
+def _gpu(name: str, value: str | None) -> str | None:
+    """The catalogue's own name for a GPU, so that aliases make equal scenarios."""
+    try:
+        return None if value is None else load_gpu(value).name
+    except ConfigError as error:
+        raise ConfigError(name, error.value, error.problem) from None
 
 
 def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 from triosim.analysis.checks import run_checks
@@ -13,14 +12,14 @@ from triosim.errors import ConfigError, Infeasible
 from triosim.network.collectives import bus_factor
 from triosim.network.interconnect import Interconnect, Wire, chain, ring
 from triosim.network.optical import CircuitSwitch
-from triosim.notes import warnings_for
+from triosim.notes import warnings_about_peak, warnings_for
 from triosim.parallel.data import Bucket, fill_buckets, one_bucket, write_data_parallel
 from triosim.parallel.pipeline import write_pipeline
 from triosim.parallel.plan import Plan
 from triosim.parallel.tensor import write_tensor_parallel
 from triosim.result import Result
 from triosim.scenario import Scenario
-from triosim.trace import Trace, load_trace
+from triosim.trace import Trace, load_trace, on_gpu
 
 GB = 1e9
 
@@ -40,13 +39,17 @@ def simulate(scenario: Scenario) -> Result:
         samples=samples_per_step(scenario, plan),
         warnings=warnings_for(scenario, plan, timeline),
     )
-    return replace(result, checks=run_checks(result, plan))
+    return result.noting(
+        checks=run_checks(result, plan),
+        warnings=warnings_about_peak(scenario, result.peak_memory_bytes),
+    )
 
 
 def make_plan(scenario: Scenario, trace: Trace) -> Plan:
     """The scenario with everything it leaves open filled in from the trace."""
     if scenario.batch_size is not None and scenario.batch_size != trace.batch_size:
         trace = trace.at_batch(scenario.batch_size)
+    trace = on_gpu(trace, scenario.gpu, scenario.trace_gpu)
     return Plan(
         trace=trace,
         gpus=scenario.gpus,

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from triosim import load_trace, read_trace
+from triosim import TraceFormatError, load_trace, read_trace, write_trace
 
 SHIPPED = {"mlp": 64, "convnet": 32, "transformer": 8}
 
@@ -200,3 +200,14 @@ def test_a_changed_file_is_read_again(good, name):
     assert load_trace(good.path) is before
     good.overwrite(name, (good.path / name).read_text() + "\n")
     assert load_trace(good.path) is not before
+
+
+def test_where_times_come_from_without_a_column(repository, tmp_path):
+    """The shipped hand-made traces say that no GPU has run them."""
+    trace = read_trace(repository / "sample_trace" / "mlp")
+    assert {op.provenance for op in trace.operators} == {"roofline"}
+    write_trace(trace, tmp_path / "copy")
+    assert read_trace(tmp_path / "copy").operators == trace.operators
+    (tmp_path / "copy" / "meta.json").write_text('{"provenance": "guessed"}')
+    with pytest.raises(TraceFormatError, match=r"meta\.json: provenance is 'guessed'"):
+        read_trace(tmp_path / "copy")

@@ -49,6 +49,7 @@ class Program:
 
     Memory is three columns of changes: `memory_bytes` of a category are given out when the task
     starts, or taken back (negative) when it ends. `resident` is what each class has from the start.
+    `provenance_s` is the computing time of all ranks by where it is from.
     """
 
     classes: list[RankClass] = field(default_factory=list)
@@ -69,6 +70,7 @@ class Program:
     memory_category: list[str] = field(default_factory=list)
     memory_bytes: list[int] = field(default_factory=list)
     resident: list[list[tuple[str, int]]] = field(default_factory=list)
+    provenance_s: dict[str, float] = field(default_factory=dict)
     _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -78,6 +80,11 @@ class Program:
         self.classes.append(rank_class)
         self.resident.append([])
         return len(self.classes) - 1
+
+    def add_computing(self, rank_class: int, provenance: str, seconds: float) -> None:
+        """Computing time of one rank of a class, measured, scaled or from a roofline."""
+        total = len(self.classes[rank_class].members) * seconds
+        self.provenance_s[provenance] = self.provenance_s.get(provenance, 0.0) + total
 
     def add_link(self, link: Link) -> int:
         self.links.append(link)

@@ -33,6 +33,10 @@ def summary(result: Result) -> str:
         f"  fetched         {_size(result.fetched_bytes)} in all",
         f"  peak memory     {result.peak_memory_bytes / 2**30:12.3f} GiB per GPU",
     ]
+    shares = result.provenance
+    if shares["measured"] < 1 and any(shares.values()):
+        said = ", ".join(f"{share:.1%} {kind}" for kind, share in shares.items() if share)
+        lines += ["", f"  computing time: {said}"]
     failed = [check for check in result.checks if not check.passed]
     lines += ["", f"  {len(result.checks) - len(failed)} of {len(result.checks)} checks passed"]
     lines += [f"    FAILED {check.id}: {check.detail}" for check in failed]

@@ -52,6 +52,8 @@ class RankWriter:
         self._store_tasks: list[int] = []
         self._needed: dict[int, list[int]] = {}
         self._held_back: dict[Key, list[int]] = {}
+        for provenance, seconds in work.provenance_s.items():
+            program.add_computing(self.rank_class, provenance, seconds / self.speed)
         for key in plan.initial:
             item = work.instances[key]
             program.resident[self.rank_class].append((item.category, item.bytes))

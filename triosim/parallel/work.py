@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from triosim.trace.memory import Buffer, Origin, Role, find_memory
 from triosim.trace.model import Trace
 from triosim.trace.partners import find_partners
+from triosim.trace.scale import times_at
 
 Key = tuple[int, int]  # buffer, copy
 
@@ -28,11 +29,9 @@ class Run:
 
 
 def scaled_run(trace: Trace, operator: int, copy: int, batch_size: int, share: float = 1.0) -> Run:
-    """An operator on another batch: forward and backward times scale with its size."""
-    op = trace.operators[operator]
-    scale = batch_size / trace.batch_size
-    seconds = op.time_s * (1.0 if op.phase == "optimizer" else scale)
-    return Run(operator, copy, seconds * share, scale)
+    """An operator on another batch, at the time that `triosim.trace.scale` gives it there."""
+    seconds = times_at(trace, batch_size)[operator]
+    return Run(operator, copy, seconds * share, batch_size / trace.batch_size)
 
 
 @dataclass(slots=True)
@@ -54,7 +53,7 @@ class Slot:
     creates: list[Key]
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(eq=False)
 class Work:
     """Slots in the order of execution and every instance that they touch.
 
@@ -64,6 +63,18 @@ class Work:
     trace: Trace
     slots: list[Slot]
     instances: dict[Key, Instance]
+
+    @cached_property
+    def provenance_s(self) -> dict[str, float]:
+        """Seconds by where they are from: a measured time that is not the trace's own is scaled."""
+        seconds: dict[str, float] = {}
+        for slot in self.slots:
+            operator, duration_s = self.trace.operators[slot.run.operator], slot.run.duration_s
+            kind = operator.provenance
+            if kind == "measured" and duration_s != operator.time_s:
+                kind = "scaled"
+            seconds[kind] = seconds.get(kind, 0.0) + duration_s
+        return seconds
 
     def name(self, slot: int) -> str:
         return self.trace.operators[self.slots[slot].run.operator].name

@@ -2,6 +2,7 @@
 
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.read import load_trace, read_trace
+from triosim.trace.scale import on_gpu, scaled, times_at
 from triosim.trace.write import write_trace
 
 __all__ = [
@@ -11,6 +12,9 @@ __all__ = [
     "Tensor",
     "Trace",
     "load_trace",
+    "on_gpu",
     "read_trace",
+    "scaled",
+    "times_at",
     "write_trace",
 ]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from triosim.hardware import Gpu
+
 PHASES = ("forward", "backward", "optimizer")
 PROVENANCES = ("measured", "scaled", "roofline")
 
@@ -66,8 +68,9 @@ class Operator:
 class Trace:
     """The operators of one step in execution order.
 
-    `batch_size` is what the trace says about itself (see `triosim.trace.read`). Equality is
-    identity: a trace is loaded once and shared.
+    `batch_size` is what the trace says about itself (see `triosim.trace.read`); `gpu` is what its
+    times are for, None where unknown (see `triosim.trace.scale`). Equality is identity: a trace is
+    loaded once and shared.
     """
 
     name: str
@@ -75,6 +78,7 @@ class Trace:
     batch_size: int
     meta: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    gpu: Gpu | None = None
 
     def __eq__(self, other: object) -> bool:
         return self is other

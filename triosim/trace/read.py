@@ -69,7 +69,8 @@ def read_trace(folder: str | Path) -> Trace:
     meta = _read_meta(folder / "meta.json")
     rows = _read_operator_rows(folder / "trace.csv", warnings)
     tensors = _read_tensors(folder / "tensor.csv")
-    operators = [_operator(row, tensors, warnings) for row in rows]
+    default = _provenance(meta)
+    operators = [_operator(row, tensors, warnings, default) for row in rows]
     batch_size = _batch_size(operators, meta, warnings)
     return Trace(
         name=str(meta.get("name", folder.resolve().name)),
@@ -159,7 +160,17 @@ def _check_gpu(rows: Sequence[Row]) -> None:
             )
 
 
-def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
+def _provenance(meta: Mapping[str, Any]) -> str:
+    """Where times come from that no column tells of."""
+    provenance = meta.get("provenance", "measured")
+    if provenance not in PROVENANCES:
+        raise TraceFormatError(
+            f"meta.json: provenance is {provenance!r}; it must be {' or '.join(PROVENANCES)}."
+        )
+    return str(provenance)
+
+
+def _operator(row: Row, tensors: TensorTable, warnings: list[str], provenance: str) -> Operator:
     phase = row.text("stage")
     if phase not in PHASES:
         raise row.error("stage", f"must be {', '.join(PHASES[:-1])} or {PHASES[-1]}")
@@ -176,13 +187,13 @@ def _operator(row: Row, tensors: TensorTable, warnings: list[str]) -> Operator:
         inputs=_tensors(row, "Operator_input", "InputSize", tensors, warnings),
         outputs=_tensors(row, "Operator_output", "OutputSize", tensors, warnings),
         tensor_parallel=None if flag is None else bool(flag),
-        **_extras(row),
+        **_extras(row, provenance),
     )
 
 
-def _extras(row: Row) -> dict[str, Any]:
+def _extras(row: Row, default: str) -> dict[str, Any]:
     """The optional columns at the end; empty cells count as absent."""
-    provenance = row.text("provenance") or "measured"
+    provenance = row.text("provenance") or default
     if provenance not in PROVENANCES:
         raise row.error("provenance", f"must be {' or '.join(PROVENANCES)}")
     return {

@@ -29,8 +29,13 @@ def write_trace(trace: Trace, folder: str | Path) -> None:
     """Write trace.csv, tensor.csv and meta.json into `folder`, which is made where absent."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    extras = [name for name in EXTRA_HEADER if any(_extra(op, name) for op in trace.operators)]
-    _write(folder / "trace.csv", (*TRACE_HEADER, *extras), _operator_rows(trace, extras))
+    cells = [_extras(op, str(trace.meta.get("provenance", "measured"))) for op in trace.operators]
+    extras = [name for name in EXTRA_HEADER if any(cell[name] != "" for cell in cells)]
+    rows = (
+        (*row, *(cell[name] for name in extras))
+        for row, cell in zip(_operator_rows(trace), cells, strict=True)
+    )
+    _write(folder / "trace.csv", (*TRACE_HEADER, *extras), rows)
     _write(folder / "tensor.csv", TENSOR_HEADER, _tensor_rows(trace))
     meta = {**trace.meta, "name": trace.name, "batch_size": trace.batch_size}
     (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
@@ -43,13 +48,14 @@ def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) 
         writer.writerows(rows)
 
 
-def _extra(op: Operator, name: str) -> object:
-    """The cell of an optional column; "" where it says nothing."""
-    value = getattr(op, name)
-    return "" if value is None or (name, value) == ("provenance", "measured") else value
+def _extras(op: Operator, provenance: str) -> dict[str, object]:
+    """The cells of the optional columns; "" where they say nothing beyond the default."""
+    values = {name: getattr(op, name) for name in EXTRA_HEADER}
+    values["provenance"] = None if op.provenance == provenance else op.provenance
+    return {name: "" if value is None else value for name, value in values.items()}
 
 
-def _operator_rows(trace: Trace, extras: Sequence[str]) -> Iterable[Sequence[object]]:
+def _operator_rows(trace: Trace) -> Iterable[Sequence[object]]:
     for op in trace.operators:
         busy_s = op.time_s if op.busy_time_s is None else op.busy_time_s
         yield (
@@ -57,7 +63,6 @@ def _operator_rows(trace: Trace, extras: Sequence[str]) -> Iterable[Sequence[obj
             _microseconds(busy_s), _microseconds(op.time_s),
             _list(t.numel for t in op.inputs), _list(t.numel for t in op.outputs),
             0, op.phase, int(bool(op.tensor_parallel)),
-            *(_extra(op, name) for name in extras),
         )  # fmt: skip
 
 
