@@ -113,3 +113,16 @@ def test_convolutions_of_vgg13_belong_to_the_convolution_with_their_weight(upstr
     }
     assert len(found) == 10
     assert all(partner == reader for partner, reader in found.items())
+
+
+def test_fused_attention_is_one_operator_by_any_name(in_words):
+    trace = in_words(
+        ("forward", "aten::linear", [1, 2], [3]),
+        ("forward", "aten::scaled_dot_product_attention", [3], [4]),
+        ("forward", "aten::linear", [4, 5], [6]),
+        ("backward", "AddmmBackward0", [9, 5], [10]),
+        ("backward", "ScaledDotProductFlashAttentionBackward0", [10, 3, 4], [11]),
+        ("backward", "AddmmBackward0", [11, 2], [12]),
+        ("optimizer", "add", [2, 5], []),
+    )
+    assert find_partners(trace) == {3: 2, 4: 1, 5: 0}
