@@ -15,6 +15,7 @@ if __name__ == "__main__":
         {
             "": [st.Page("pages/start.py", title="Start", icon=":material/home:", default=True)],
             "Run": [st.Page("pages/simulate.py", title="Simulate", icon=":material/tune:")],
+            "Inspect": [st.Page("pages/traces.py", title="Traces", icon=":material/data_table:")],
         },
         position="top",
     ).run()

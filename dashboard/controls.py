@@ -14,11 +14,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.links import named, read_speeds, write_speeds
+from dashboard.plain import plain
 from dashboard.settings import CASE_NOTES, SETTINGS, Setting, case_title
+from dashboard.traces_store import folder_of, uploads
 from triosim import load_trace
 from triosim.errors import ConfigError, TraceFormatError
 from triosim.network.optical import mesh_factorisations
-from triosim.scenario import SAMPLE_TRACES
+from triosim.trace.scale import known_gpu
 
 GPU_MARKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384)
 BANDWIDTH_MARKS = (
@@ -40,7 +42,7 @@ class Controls:
         """Put the sentence beside the control that caused it."""
         slot = self.slots.get("trace" if error.field == "trace_dir" else error.field)
         if slot is not None:
-            slot.error(named(error))
+            slot.error(plain(named(error)))
 
     def put(self, name: str, widget: Callable[[Setting], Any]) -> Any:
         """Draw a setting's widget if the setting matters now."""
@@ -60,6 +62,8 @@ def sidebar(traces: Sequence[str]) -> Controls:
     with st.sidebar:
         controls.put("trace", lambda s: _select(s, traces))
         controls.put("case", _case)
+        taken_on = _gpu_of_trace(controls.values["trace"])
+        controls.put("gpu", lambda s: _gpu(s, f"{taken_on or 'as traced'} (the trace's own)"))
         controls.put("gpus", lambda s: _number_with_slider(s, GPU_MARKS, step=1))
         _network(controls)
         controls.put(
@@ -84,7 +88,14 @@ def _batches(controls: Controls) -> None:
 def _batch_of_trace(name: str) -> int | None:
     """None where the trace cannot be read, which the simulation will say."""
     try:
-        return load_trace(SAMPLE_TRACES / name).batch_size
+        return load_trace(folder_of(name)).batch_size
+    except TraceFormatError:
+        return None
+
+
+def _gpu_of_trace(name: str) -> str | None:
+    try:
+        return known_gpu(load_trace(folder_of(name)))
     except TraceFormatError:
         return None
 
@@ -114,15 +125,31 @@ def _more(controls: Controls) -> None:
     controls.put("rank_speed", lambda s: _stragglers(s, controls.values["gpus"]))
     own = _batch_of_trace(controls.values["trace"])
     controls.put("batch_size", lambda s: _optional(s, own, "Empty: what the trace says."))
+    taken_on = _gpu_of_trace(controls.values["trace"])
+    controls.put("trace_gpu", lambda s: _gpu(s, f"{taken_on or 'unknown'} (the trace says)"))
     controls.put("fold", _toggle)
 
 
 def _select(setting: Setting, options: Sequence[str]) -> str:
-    return st.selectbox(
+    chosen = st.selectbox(
         setting.label,
         options,
         index=list(options).index(setting.default) if setting.default in options else 0,
         key=setting.name,
+        bind="query-params",
+    )
+    if chosen in uploads():
+        st.caption(f"Yours: {plain(uploads()[chosen].label)}")
+    return chosen
+
+
+def _gpu(setting: Setting, absent: str) -> str | None:
+    """One of the catalogue's GPUs, or what stands for none."""
+    return st.selectbox(
+        setting.label,
+        (None, *setting.choices),
+        key=setting.name,
+        format_func=lambda name: name or absent,
         bind="query-params",
     )
 

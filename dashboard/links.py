@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.settings import SETTINGS, VERSION, Setting, label_of
+from dashboard.traces_store import absent, folder_of, is_upload
 from triosim.errors import ConfigError
 from triosim.scenario import SAMPLE_TRACES, Scenario
 
@@ -96,7 +97,7 @@ def parameters_of(values: Mapping[str, Any]) -> Parameters:
 def scenario_of(values: Mapping[str, Any]) -> Scenario:
     """The scenario of some settings; those that do not matter keep the engine's defaults."""
     fields = {s.field: values[name] for name, s in SETTINGS.items() if s.matters(values)}
-    fields["trace_dir"] = str(SAMPLE_TRACES / values["trace"])
+    fields["trace_dir"] = str(folder_of(values["trace"]))
     fields["rank_speed"] = read_speeds(values["rank_speed"] or "") or None
     fields.pop("mesh_cols", None)  # they follow from the rows
     if fields.get("mesh_rows") == 1:
@@ -105,7 +106,7 @@ def scenario_of(values: Mapping[str, Any]) -> Scenario:
 
 
 def values_of(scenario: Scenario) -> dict[str, Any]:
-    """The settings of a scenario on a shipped trace: the inverse of `scenario_of`."""
+    """The settings of a scenario on a shipped or uploaded trace: the inverse of `scenario_of`."""
     values = {name: getattr(scenario, s.field) for name, s in SETTINGS.items()}
     values["trace"] = Path(scenario.trace_dir).name
     values["rank_speed"] = write_speeds(scenario.speeds) or None
@@ -140,6 +141,8 @@ def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any
         raise ConfigError(setting.name, _shown(texts), "a setting has one value")
     text = texts[0].strip()
     if setting.name == "trace":
+        if is_upload(text) and text not in traces:
+            raise ConfigError("trace", text, absent(text))
         return _choice("trace", text, traces)
     if setting.name == "rank_speed":
         return write_speeds(read_speeds(text)) or None

@@ -17,6 +17,11 @@ CSS = """
 [class*="st-key-pair_"] [data-testid="stWidgetLabel"] * { overflow: visible; white-space: nowrap; }
 /* One line of meaning under each headline number. */
 [class*="st-key-card_"] [data-testid="stCaptionContainer"] p { line-height: 1.3; }
+/* A link to the next page that looks like the buttons beside it. */
+[class*="st-key-button_link"] a {
+  min-height: 2.5rem; padding: 0 1rem;
+  border: 1px solid rgba(128, 132, 149, 0.5); border-radius: 0.5rem;
+}
 /* It draws nothing and must not take a gap. */
 .st-key-theme { position: absolute; }
 @media (max-width: 640px) {

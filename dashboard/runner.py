@@ -10,12 +10,13 @@ import gc
 import multiprocessing
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import streamlit as st
 
@@ -92,6 +93,13 @@ class Runner:
                     if self._jobs.get(key) is job:
                         del self._jobs[key]
 
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any
+    ) -> tuple[Future[Any], ProcessPoolExecutor]:
+        """Any function of a module that does not know Streamlit, in the present pool."""
+        with self._lock:
+            return self._pool.submit(function, *arguments), self._pool
+
     def replace(self, broken: ProcessPoolExecutor) -> None:
         """A new pool in place of one whose worker has died; the first to notice does it."""
         with self._lock:
@@ -138,7 +146,21 @@ def _simulate(runner: Runner, key: Key) -> Result:
     raise SimulationError("The simulation's process ended twice; it may have run out of memory.")
 
 
-def _wait(future: Future[Result]) -> Result:
+def in_worker(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns in a worker; meanwhile the page says what it is doing."""
+    runner = shared_runner()
+    for _ in range(2):
+        future, pool = runner.submit(function, *arguments)
+        try:
+            return _wait(future, doing)
+        except BrokenProcessPool:
+            runner.replace(pool)
+        finally:
+            future.cancel()
+    raise SimulationError(f"{doing} ended twice; it may have run out of memory.")
+
+
+def _wait(future: Future[Any], doing: str = "Simulating") -> Any:
     """Wait in small steps: each call of Streamlit lets a rerun of the page end this one."""
     begin = time.monotonic()
     try:
@@ -147,7 +169,7 @@ def _wait(future: Future[Result]) -> Result:
         pass
     slot = st.empty()
     while True:
-        slot.caption(f"Simulating, {time.monotonic() - begin:.0f} s ...")
+        slot.caption(f"{doing}, {time.monotonic() - begin:.0f} s ...")
         try:
             result = future.result(POLL_S)
         except TimeoutError:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from triosim.hardware import gpu_names
 from triosim.scenario import (
     CASES,
     CHOICES,
@@ -74,6 +75,7 @@ PAGE_DEFAULTS = {"trace": DEFAULT_TRACE, "case": 2, "mesh_rows": 1}
 LABELS = {
     "trace": "Trace",
     "case": "Case",
+    "gpu": "GPU type",
     "gpus": "GPUs",
     "bandwidth_gb_per_s": "Remote memory (GB/s per GPU)",
     "interconnect": "Interconnect",
@@ -95,6 +97,7 @@ LABELS = {
     "circuit_setup_ms": "Circuit set-up (ms)",
     "rank_speed": "Slow GPUs (rank=speed)",
     "batch_size": "Batch of the trace (samples)",
+    "trace_gpu": "The trace was taken on",
     "fold": "Simulate identical GPUs once",
 }
 _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
@@ -134,6 +137,8 @@ def _setting(name: str) -> Setting:
         default = float(default)
     elif name in CHOICES:
         kind, choices = "choice", CHOICES[name]
+    elif name in ("gpu", "trace_gpu"):
+        kind, choices = "choice", gpu_names()
     elif name in SWITCHES:
         kind = "switch"
     return Setting(

@@ -10,6 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.links import TABS, shipped_traces
+from dashboard.plain import plain
 from dashboard.settings import case_title
 from dashboard.timeline import representatives, show, style, timeline
 from triosim import Result, Scenario
@@ -30,7 +31,6 @@ CLASS_MEANING = {
     "imbalance": "waits for a slower GPU",
     "idle": "nothing left to do",
 }
-MARKDOWN = set("\\`*_{}[]<>()#+-!|~$:&")
 TICK, CROSS = ":material/check:", ":material/close:"
 
 
@@ -81,7 +81,7 @@ def _efficiency(result: Result) -> str:
 def notices(result: Result) -> None:
     """Every warning."""
     for warning in result.warnings:
-        st.warning(warning, icon=":material/warning:")
+        st.warning(plain(warning), icon=":material/warning:")
 
 
 def check_badge(result: Result) -> None:
@@ -142,7 +142,7 @@ def portable_scenario(scenario: Scenario) -> Scenario:
     """The scenario as it reads on another machine: a shipped trace by its place in the project."""
     name = Path(scenario.trace_dir).name
     inside = name in shipped_traces()
-    return replace(scenario, trace_dir=f"sample_trace/{name}") if inside else scenario
+    return replace(scenario, trace_dir=f"sample_trace/{name}" if inside else name)
 
 
 def tabs(result: Result) -> None:
@@ -233,11 +233,6 @@ def _checks_tab(result: Result) -> None:
 def rejected(sentences: Sequence[str]) -> None:
     """What the address said wrongly."""
     if sentences:
-        lines = "\n".join(f"- {_plain(sentence)}" for sentence in sentences)
+        lines = "\n".join(f"- {plain(sentence)}" for sentence in sentences)
         text = f"Not everything in this link can be used:\n\n{lines}"
         st.warning(text, icon=":material/link_off:")
-
-
-def _plain(text: str) -> str:
-    """Text from an address, so that none of it is read as Markdown."""
-    return "".join(f"\\{c}" if c in MARKDOWN else c for c in text)

@@ -9,8 +9,10 @@ from streamlit.errors import StreamlitAPIException
 from dashboard import look, views
 from dashboard.controls import Controls, sidebar
 from dashboard.links import VIEW, named, read_link, scenario_of, shipped_traces
+from dashboard.plain import plain
 from dashboard.runner import result_of
 from dashboard.settings import SETTINGS, VERSION
+from dashboard.traces_store import is_upload, uploads
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 from triosim.result import Result
 
@@ -23,6 +25,14 @@ def read_address(traces: list[str], arrived: bool) -> None:
         # A link means its defaults too, and not what was set here before.
         for name in (*SETTINGS, *VIEW):
             st.session_state.pop(name, None)
+    if (
+        arrived
+        and raw.get("trace")
+        and is_upload(raw["trace"][0])
+        and raw["trace"][0] not in traces
+    ):
+        # For the page Traces: once the file is there, the rest of this link counts as well.
+        st.session_state["waiting"] = {**link.parameters, "trace": raw["trace"][0]}
     if link.rejected:
         st.session_state["rejected"] = link.rejected, None
     if link.rejected or (arrived and raw.keys() != link.parameters.keys()):
@@ -51,16 +61,16 @@ def result_or_sentence(controls: Controls) -> Result | None:
         return result_of(scenario_of(controls.values))
     except ConfigError as error:
         controls.complain(error)
-        st.error(f"No result: {named(error)}")
+        st.error(f"No result: {plain(named(error))}")
     except TrioSimError as error:
         if isinstance(error, TraceFormatError):
-            controls.slots["trace"].error(str(error))
-        st.error(f"No result: {error}")
+            controls.slots["trace"].error(plain(str(error)))
+        st.error(f"No result: {plain(str(error))}")
     return None
 
 
 arrived = look.open_page("simulate")
-traces = shipped_traces()
+traces = [*shipped_traces(), *uploads()]
 read_address(traces, arrived)
 controls = sidebar(traces)
 show_rejected(controls.values)

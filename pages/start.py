@@ -41,9 +41,12 @@ def doors() -> None:
 
 
 look.open_page("start")
-st.subheader(
+title, link = st.columns([0.78, 0.22], vertical_alignment="center")
+title.subheader(
     "What happens to a training step on other hardware, or spread differently?", anchor=False
 )
+with link.container(horizontal=True, horizontal_alignment="right"):
+    st.page_link("pages/traces.py", label="Look at a trace", icon=":material/data_table:")
 result = result_of(FIRST)
 st.caption(
     f"Example: {views.title_of(result.scenario)} that exchange "

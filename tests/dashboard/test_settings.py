@@ -6,6 +6,7 @@ from triosim import Scenario
 DEFAULTS_OF_VERSION_1 = {
     "trace": "transformer",
     "case": 2,
+    "gpu": None,
     "gpus": 8,
     "bandwidth_gb_per_s": 696.0,
     "interconnect": "electrical",
@@ -27,6 +28,7 @@ DEFAULTS_OF_VERSION_1 = {
     "circuit_setup_ms": 0.0,
     "rank_speed": None,
     "batch_size": None,
+    "trace_gpu": None,
     "fold": True,
 }
 
@@ -36,13 +38,9 @@ def test_defaults_are_those_of_the_version() -> None:
     assert {name: s.default for name, s in SETTINGS.items()} == DEFAULTS_OF_VERSION_1
 
 
-# On the command line and in files only: the page has no choice of another GPU.
-NOT_OFFERED = {"gpu", "trace_gpu"}
-
-
 def test_every_field_of_a_scenario_has_a_setting() -> None:
     fields = set(Scenario.__dataclass_fields__)
-    assert {s.field for s in SETTINGS.values()} == fields - NOT_OFFERED
+    assert {s.field for s in SETTINGS.values()} == fields
 
 
 def test_numbers_have_their_unit_in_the_label() -> None:

@@ -6,8 +6,10 @@ from triosim.figures.gantt import gantt_overview
 from triosim.figures.gantt_bars import gantt_bars
 from triosim.figures.memory import memory_figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
+from triosim.figures.roofline import roofline_scatter
 from triosim.figures.style import Style
 from triosim.figures.topology import topology_figure
+from triosim.figures.treemap import time_treemap
 
 __all__ = [
     "Style",
@@ -17,6 +19,8 @@ __all__ = [
     "communication_bars",
     "memory_figure",
     "topology_figure",
+    "time_treemap",
+    "roofline_scatter",
     "PHASE_COLOURS",
     "CLASS_COLOURS",
     "CATEGORY_COLOURS",

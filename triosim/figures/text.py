@@ -66,6 +66,11 @@ def safe(name: str) -> str:
     return html.escape(short, quote=False)
 
 
+def operator_text(name: str) -> str:
+    """An operator's name without what autograd puts before each of its nodes."""
+    return name.removeprefix("autograd::engine::evaluate_function: ")
+
+
 def words(kind: str) -> str:
     """A class's name in English."""
     return kind.replace("_", " ")

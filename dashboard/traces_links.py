@@ -1,0 +1,90 @@
+"""The address of the page Traces: the trace, and what is being looked at."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from dashboard.links import Link, Parameters, shipped_traces
+from dashboard.settings import VERSION
+from dashboard.traces_store import absent, is_upload
+from triosim.errors import ConfigError
+from triosim.hardware import KINDS, gpu_names
+from triosim.scenario import DEFAULT_TRACE
+from triosim.trace import PHASES
+
+TABS = ("Operators", "Where time goes", "Roofline", "Memory", "Tensors", "Where it is from")
+GROUPINGS = ("kind", "module", "name")
+SHOWN_KINDS = KINDS[: KINDS.index("conv_direct")]  # those that names give
+# The first trace to look at: one with modules, shapes and a GPU.
+FIRST_TRACE = "gpt2"
+MAX_FIND = 100
+CHOICES: Mapping[str, Sequence[str]] = {
+    "view": TABS, "by": GROUPINGS, "phase": PHASES, "kind": SHOWN_KINDS, "roof": gpu_names(),
+}  # fmt: skip
+MANY = ("phase", "kind")
+# Not "trace": while that is bound to a widget of one page, links to the other lose it.
+SHOWN = "inspect"
+NAMES = (SHOWN, "find", *CHOICES)
+
+
+def default_trace() -> str:
+    return FIRST_TRACE if FIRST_TRACE in shipped_traces() else DEFAULT_TRACE
+
+
+def read_view(raw: Mapping[str, Sequence[str]], traces: Sequence[str]) -> Link:
+    """What an address means; parts that are not accepted count as absent, with a sentence each."""
+    version = raw.get("v", [VERSION])
+    if list(version) != [VERSION]:
+        said = " and ".join(version) or "(empty)"
+        sentence = f"v {said}: this page reads links of version {VERSION}, so nothing in this link "
+        return Link(values={}, parameters={"v": VERSION}, rejected=[sentence + "is used."])
+    parameters: Parameters = {"v": VERSION}
+    rejected: list[str] = []
+    for name, texts in raw.items():
+        if name == "v":
+            continue
+        try:
+            parameters[name] = _value(name, texts, traces)
+        except ConfigError as error:
+            rejected.append(error.named(name))
+    return Link(values={}, parameters=parameters, rejected=rejected)
+
+
+def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list[str]:
+    shown = " and ".join(texts) or "(empty)"
+    if name not in NAMES:
+        raise ConfigError(name, shown, "this page has no such setting")
+    if name not in MANY and len(texts) != 1:
+        raise ConfigError(name, shown, "a setting has one value")
+    if name == "find":
+        if len(texts[0]) > MAX_FIND:
+            raise ConfigError(name, shown, f"must have at most {MAX_FIND} characters")
+        return texts[0]
+    if name == SHOWN and is_upload(texts[0]) and texts[0] not in traces:
+        raise ConfigError(name, shown, absent(texts[0]))
+    legal = traces if name == SHOWN else CHOICES[name]
+    for text in texts:
+        if text not in legal:
+            raise ConfigError(name, text or "(empty)", f"must be {' or '.join(legal)}")
+    return list(texts) if name in MANY else texts[0]
+
+
+def read_address(traces: Sequence[str], arrived: bool) -> None:
+    """Note what is wrong with the address and put it right, before the first widget."""
+    raw = {name: st.query_params.get_all(name) for name in st.query_params}
+    link = read_view(raw, traces)
+    if arrived and raw:
+        for name in NAMES:
+            st.session_state.pop(name, None)
+    if link.rejected:
+        st.session_state["rejected_view"] = link.rejected
+        # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
+        with contextlib.suppress(StreamlitAPIException):
+            st.query_params.from_dict(link.parameters)
+            st.rerun()
+    elif "v" not in raw:
+        st.query_params["v"] = VERSION
