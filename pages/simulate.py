@@ -8,13 +8,31 @@ from streamlit.errors import StreamlitAPIException
 
 from dashboard import look, views
 from dashboard.controls import Controls, sidebar
-from dashboard.links import VIEW, named, read_link, scenario_of, shipped_traces
+from dashboard.links import (
+    VIEW,
+    named,
+    parameters_of,
+    read_link,
+    scenario_of,
+    shipped_traces,
+)
 from dashboard.plain import plain
 from dashboard.runner import result_of
 from dashboard.settings import SETTINGS, VERSION
 from dashboard.traces_store import is_upload, uploads
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 from triosim.result import Result
+
+
+def return_to_settings(arrived: bool) -> None:
+    """Back from another page without an address: open the one that was here.
+
+    Streamlit leaves a bare address behind when a page is left, so the browser's Back finds that.
+    """
+    settings = st.session_state.get("address", {})
+    if arrived and not len(st.query_params) and settings.keys() - {"v"}:
+        del st.session_state["page"]
+        st.switch_page("pages/simulate.py", query_params=settings)
 
 
 def read_address(traces: list[str], arrived: bool) -> None:
@@ -71,9 +89,11 @@ def result_or_sentence(controls: Controls) -> Result | None:
 
 arrived = look.open_page("simulate")
 traces = [*shipped_traces(), *uploads()]
+return_to_settings(arrived)
 read_address(traces, arrived)
 controls = sidebar(traces)
 show_rejected(controls.values)
+st.session_state["address"] = parameters_of(controls.values)
 result = result_or_sentence(controls)
 if result is not None:
     title, actions = st.columns([0.65, 0.35], vertical_alignment="center")

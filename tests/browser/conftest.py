@@ -85,6 +85,7 @@ def browser() -> Iterator[Any]:
     path = named or next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip("no Chromium on this machine")
+    api.expect.set_options(timeout=20_000)  # a loaded machine is slow, not wrong
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
