@@ -18,7 +18,7 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-MOVES = ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "Home", "End") * 3
+MOVES = ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft") * 3
 # Where the time axis of the last chart ends, as Plotly has drawn it.
 END_OF_AXIS = """() => {
   const charts = document.querySelectorAll("[data-testid=stPlotlyChart] .js-plotly-plot");
