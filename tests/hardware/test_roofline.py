@@ -195,3 +195,11 @@ def test_large_products_reach_a_sensible_share_of_the_peak(name, log2):
     share = work.flops / gpu.peak("bf16") / predict_s(gpu, work)
     assert 0 < share < 1
     assert share > 0.5 or size < 2048
+
+
+@settings(max_examples=300)
+@given(gpus, works(), st.integers(1, 64))
+def test_a_shard_takes_at_least_its_part_of_the_time(gpu, work, ways):
+    part = predict_s(gpu, work.shard(ways))
+    assert part >= predict_s(gpu, work) / ways * (1 - 1e-9)
+    assert part <= predict_s(gpu, work) * (1 + 1e-9)

@@ -11,7 +11,16 @@ from triosim import ConfigError, Scenario, simulate, write_trace
 from triosim.cli import main
 from triosim.hardware import Work, load_gpu, predict_s
 from triosim.scenario import SAMPLE_TRACES
-from triosim.trace import Operator, Tensor, Trace, on_gpu, read_trace, scaled, times_at
+from triosim.trace import (
+    Operator,
+    Tensor,
+    Trace,
+    on_gpu,
+    read_trace,
+    scaled,
+    shard_times,
+    times_at,
+)
 from triosim.trace.scale import works_of
 
 BATCH, WIDE = 8, 4096
@@ -139,6 +148,24 @@ def test_by_ratio_of_predictions_where_the_gpu_is_known():
     assert times(found) == pytest.approx(expected, rel=1e-12)
     # A product of 8 rows reads the weight just as one of 512 does: far below 64 times the time.
     assert times(found)[0] < 1e-3 * 64 / 4
+
+
+def test_a_shard_by_ratio_of_predictions_where_the_gpu_is_known():
+    assert shard_times(perceptron(), 4) == pytest.approx([s / 4 for s in MICROSECONDS])
+    trace, gpu = on_gpu(perceptron(gpu="h100-sxm")), load_gpu("h100-sxm")
+    linear, relu, *_ = shard_times(trace, 4)
+    # The product keeps its 8 x 4096 input whole and a quarter of weight and output.
+    x, w, y = BATCH * WIDE, WIDE * WIDE, BATCH * WIDE
+    part = Work(
+        kind="gemm", flops=2 * x * WIDE / 4, bytes=4 * (x + w / 4 + y / 4), dtype="fp32",
+        shape=(BATCH, WIDE // 4, WIDE),
+    )  # fmt: skip
+    assert linear == pytest.approx(1e-3 * predict_s(gpu, part) / predict_s(gpu, works_of(trace)[0]))
+    quarter = Work(kind="elementwise", flops=y / 4, bytes=8 * y / 4, dtype="fp32")
+    assert relu == pytest.approx(
+        2e-3 * predict_s(gpu, quarter) / predict_s(gpu, works_of(trace)[1])
+    )
+    assert shard_times(trace, 1) == times(trace)
 
 
 def test_tensors_grow_with_the_batch_and_parameters_do_not():

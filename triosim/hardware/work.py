@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 
 from triosim.errors import ConfigError
 from triosim.hardware.kinds import KINDS
@@ -48,4 +49,26 @@ class Work:
             dtype=parts[0].dtype if parts else "fp32",
             kernels=sum(part.kernels for part in parts),
             parts=tuple(parts),
+        )
+
+    def shard(self, ways: int) -> Work:
+        """The largest part where `ways` ranks split the work.
+
+        A product of known shape is split by columns (n): every rank reads the m x k operand whole,
+        so it moves more than 1/ways of the bytes, and where `ways` does not divide n the slowest
+        rank has one column more.
+        """
+        if self.parts:
+            return Work.of(self.kind, [part.shard(ways) for part in self.parts])
+        if self.shape is None:
+            return replace(self, flops=self.flops / ways, bytes=self.bytes / ways)
+        m, n, k = self.shape
+        columns = ceil(n / ways)
+        share = columns / n
+        whole = self.bytes * m * k / (m * k + k * n + m * n)
+        return replace(
+            self,
+            flops=self.flops * share,
+            bytes=whole + (self.bytes - whole) * share,
+            shape=(m, columns, k),
         )

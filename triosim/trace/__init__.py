@@ -2,7 +2,7 @@
 
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.read import load_trace, read_trace
-from triosim.trace.scale import on_gpu, scaled, times_at
+from triosim.trace.scale import on_gpu, scaled, shard_times, times_at
 from triosim.trace.write import write_trace
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "on_gpu",
     "read_trace",
     "scaled",
+    "shard_times",
     "times_at",
     "write_trace",
 ]

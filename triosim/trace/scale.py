@@ -122,6 +122,27 @@ def _batch_ratio(gpu: Gpu, old: Work | None, new: Work | None, default: float) -
     return predict_s(gpu, new) / before_s if before_s else default
 
 
+@lru_cache(maxsize=64)
+def shard_times(trace: Trace, ways: int) -> Sequence[float]:
+    """Every operator's seconds where `ways` ranks split its work, on the trace's GPU.
+
+    Products are split by columns, so a small one takes more than 1/ways of its time; in proportion
+    where the GPU or the shapes are unknown. (Case 3 keeps TrioSim's rule, 1/n.)
+    """
+    works = [None] * len(trace.operators) if trace.gpu is None else works_of(trace)
+    return [
+        operator.time_s * _shard_ratio(trace.gpu, work, ways)
+        for operator, work in zip(trace.operators, works, strict=True)
+    ]
+
+
+def _shard_ratio(gpu: Gpu | None, work: Work | None, ways: int) -> float:
+    whole_s = 0.0 if gpu is None or work is None else predict_s(gpu, work)
+    if gpu is None or work is None or whole_s == 0:
+        return 1 / ways
+    return predict_s(gpu, work.shard(ways)) / whole_s
+
+
 @lru_cache(maxsize=256)
 def works_of(trace: Trace, batch_size: int | None = None) -> tuple[Work | None, ...]:
     """The work of every operator, at another batch if one is given; None where unknown."""
