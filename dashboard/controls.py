@@ -298,7 +298,8 @@ def _stragglers(setting: Setting, gpus: int) -> str | None:
     """Any GPUs as text; rank and speed of the first one as handles."""
     text = st.session_state.get(setting.name)
     try:
-        first = next(iter(read_speeds(text or "").items()), None)
+        speeds = read_speeds(text or "").items()
+        first = next(((rank, speed) for rank, speed in speeds if rank in range(gpus)), None)
     except ConfigError:
         first = None
     _straggler_handles(first, gpus, setting.name)
@@ -322,7 +323,7 @@ def _straggler_handles(first: tuple[int, float] | None, gpus: int, target: str) 
     left.number_input(
         "Slow GPU",
         0,
-        max(gpus - 1, shown[0] or 0),
+        gpus - 1,
         None,
         step=1,
         key=keys[0],

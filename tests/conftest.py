@@ -48,7 +48,7 @@ def layered_trace(
     """
     count = len(forward_us)
     sizes = activation_bytes or [4] * (count + 1)
-    ids = iter(range(1, 10_000, 2))
+    ids = iter(range(1, 1_000_000, 2))
 
     def tensor(size: int) -> Tensor:
         number = next(ids)

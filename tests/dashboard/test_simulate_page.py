@@ -47,6 +47,13 @@ def test_a_finished_result_stands_there_at_once(simulate_page: Open) -> None:
 CONTROLS: list[tuple[str, str, Any, dict[str, Any], dict[str, str]]] = [
     ("selectbox", "trace", "mlp", {"trace_dir": str(SAMPLE_TRACES / "mlp")}, {}),
     ("slider", "case", 3, {"case": 3}, {}),
+    (
+        "selectbox",
+        "gpu",
+        "a100-80gb",
+        {"gpu": "a100-80gb", "trace_dir": str(SAMPLE_TRACES / "vgg13")},
+        {"trace": "vgg13"},
+    ),
     ("slider", "capacity_log2", 31, {"capacity_log2": 31}, {}),
     ("number_input", "gpus", 16384, {"gpus": 16384}, {}),
     ("select_slider", "gpus_slider", 3, {"gpus": 3}, {}),
@@ -267,3 +274,11 @@ def test_a_rank_that_is_no_longer_there_is_let_go(simulate_page: Open) -> None:
     at.number_input(key="gpus").set_value(4).run()
     assert not at.exception
     assert at.number_input(key="memory_rank").value == 3
+
+
+@pytest.mark.parametrize("rank", ["8", "99999999999999999999"])
+def test_a_slow_gpu_that_is_not_there_is_a_sentence(simulate_page: Open, rank: str) -> None:
+    at = simulate_page()
+    at.text_input(key="rank_speed").set_value(f"{rank}=0.5").run()
+    assert not at.exception
+    assert any("ranks go from 0 to 7" in error.value for error in at.error)

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -145,6 +146,43 @@ def test_a_skip_connection_crosses_every_cut_between(make_trace):
     trace = type(trace)(name="skip", operators=(first, *rest[:2], skip, *rest[2:]), batch_size=1)
     stages = cut_stages(trace, 4, "time")
     assert [stages.sent_bytes(cut, "forward") for cut in range(3)] == [10, 110, 1010]
+
+
+def test_a_stage_without_backward_still_comes_after_its_forward(make_trace, simulate_trace):
+    whole = make_trace([1000.0] * 2, [1000.0] * 2)
+    trace = replace(whole, operators=(*whole.operators[:2], whole.operators[3]))
+    result = simulate_trace(trace, case=4, gpus=2, **FREE)
+    # Both forwards, then the first layer's backward: the last stage has none of its own.
+    assert result.total_ms == pytest.approx(3)
+    assert all(check.passed for check in result.checks)
+
+
+@pytest.mark.parametrize("order", ["backward first", "reversed", "one storage"])
+@pytest.mark.parametrize("case", range(5))
+def test_traces_in_no_sensible_order_keep_every_rule(make_trace, simulate_trace, case, order):
+    whole = make_trace(
+        [10.0] * 3, [20.0] * 3, parameter_bytes=40, activation_bytes=[16] * 4, optimizer_us=1.0,
+        batch_size=2,
+    )  # fmt: skip
+    operators = list(whole.operators)
+    if order == "backward first":
+        operators = operators[3:6] + operators[:3] + operators[6:]
+    elif order == "reversed":
+        operators.reverse()
+    else:
+        operators = [
+            replace(
+                op,
+                inputs=tuple(replace(t, storage=1) for t in op.inputs),
+                outputs=tuple(replace(t, storage=1) for t in op.outputs),
+            )
+            for op in operators
+        ]
+    trace = replace(whole, operators=tuple(operators))
+    for settings in ({}, {"accumulate": 2}, {"micro_batch_size": 1, "schedule": "1f1b"}):
+        for gpus in (1, 3):
+            result = simulate_trace(trace, case=case, gpus=gpus, **settings)
+            assert [check for check in result.checks if not check.passed] == []
 
 
 def test_more_stages_than_forward_operators_are_refused(make_trace, simulate_trace):

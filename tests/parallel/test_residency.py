@@ -69,7 +69,7 @@ def kept_result():
 
 def test_what_is_needed_last_is_stored_and_fetched_again(kept_result):
     work, plan = planned(kept_result, 1024)
-    kept, weight, other = work.instances
+    kept, other, weight = work.instances
     assert plan.stores == [Store(key=kept, after=0, before=1)]
     assert plan.arrivals == [
         Arrival(key=weight, slot=1, gate=0, stores=1),

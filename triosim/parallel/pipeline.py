@@ -70,6 +70,7 @@ class _StageWork:
         self.optimizer = max((block.end for block in self.blocks.values()), default=0)
         self._add_relayed()
         self._note_arrivals()
+        self._make_orphans()
         self.leaving = {step: self._leaving(step) for step in self.schedule}
         self.sent = tuple(key for keys in self.leaving.values() for key in keys)
 
@@ -142,6 +143,22 @@ class _StageWork:
             for key in self.arriving(into, step):
                 if self.work.instances[key].uses[0] > block.first:
                     self._use(key, block.first)
+
+    def _make_orphans(self) -> None:
+        """What no transfer brings (it is used before it is made) is made at its first use."""
+        brought = {
+            key
+            for step in self.schedule
+            for into, _ in [self._cuts(step[0])]
+            if into is not None
+            for key in self.keys(into, step)
+        }
+        for key, instance in self.work.instances.items():
+            if instance.arrives == "recv" and key not in brought:
+                instance.arrives = ""
+                slot = self.work.slots[instance.uses[0]]
+                slot.uses.remove(key)
+                slot.creates.append(key)
 
     def _relay(self, key: Key, m: int, block: _Block) -> None:
         buffer = self.memory.buffers[key[0]]
@@ -234,9 +251,11 @@ class _StageWriter:
     def done(self, step: Step) -> list[int]:
         """What a micro-batch's transfer out of this stage waits for."""
         block = self.plan.blocks[step]
-        if block.empty:
-            return self._passing.get(step, [])
-        return [self.writer.task[block.end - 1]]
+        if not block.empty:
+            return [self.writer.task[block.end - 1]]
+        # Nothing to do backward here: what arrives goes on, once the micro-batch has been forward.
+        forward = self.plan.blocks["forward", step[1]]
+        return [*self._passing.get(step, []), self.writer.task[forward.end - 1]]
 
     def needs(self, step: Step, tasks: Sequence[int]) -> None:
         """Let a micro-batch wait for what brings its tensors."""

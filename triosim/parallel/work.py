@@ -111,15 +111,22 @@ def lay_out(
     for run in runs:
         k = len(work.slots)
         creates, uses = view.touches(run.operator)
-        slot = Slot(
-            run,
-            [_touch(work, touch, run, k) for touch in uses],
-            [_touch(work, touch, run, k) for touch in creates],
-        )
+        slot = Slot(run, [], [])
         work.slots.append(slot)
-        for touch, key in zip(creates, slot.creates, strict=True):
+        for touch in (*creates, *uses):
+            known = len(work.instances)
+            key = _touch(work, touch, run, k)
+            # What is there already is used, whatever the operator is said to do with it; what
+            # nothing brings is made by the first operator that has it.
+            orphan = touch.arrives == "recv" and holds is None
+            made = len(work.instances) > known and (not touch.arrives or orphan)
+            (slot.creates if made else slot.uses).append(key)
+            if made:
+                work.instances[key].arrives = ""
+        for key in slot.creates:
             # Accumulation: later copies are added to the first one, which the optimizer reads.
-            if touch.category == Role.GRADIENTS and first_copy.setdefault(*key) != key[1]:
+            gradient = work.instances[key].category == Role.GRADIENTS
+            if gradient and first_copy.setdefault(*key) != key[1]:
                 original = (key[0], first_copy[key[0]])
                 slot.uses.append(original)
                 work.instances[original].uses.append(k)

@@ -119,7 +119,7 @@ def _assign_roles(trace: Trace, buffers: Sequence[Buffer], parameters: Parameter
         first = trace.operators[buffer.uses[0]].phase
         owners = [parameters.aligned[i] for i in ids if i in parameters.aligned]
         buffer.parameter = min(owners, default=None)
-        if not ids.isdisjoint(parameters.index):
+        if any(i in parameters.index for i in ids):
             buffer.role = Role.PARAMETERS
         elif any((use, i) in gradients for use in buffer.uses[:1] for i in ids):
             buffer.role = Role.GRADIENTS

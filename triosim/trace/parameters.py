@@ -58,11 +58,11 @@ def find_parameters(trace: Trace) -> Parameters:
     optimizer = [op for op in trace.operators if op.phase == "optimizer"]
     groups = _groups(index, optimizer)
     aligned = _align(tensors, index, groups, optimizer)
-    outputs = list(_backward_outputs(trace))
+    outputs = _Outputs(list(_backward_outputs(trace)))
     named: dict[int, tuple[int, int]] = {}
     seeds: set[int] = set()
     for parameter, ids in _gradient_candidates(aligned, optimizer).items():
-        match = _named(ids, tensors[parameter], outputs)
+        match = outputs.named(ids, tensors[parameter])
         if match is not None:
             named[parameter], seed = match
             seeds.add(seed)
@@ -156,7 +156,7 @@ def _lay_out(
 def _gradients(
     trace: Trace,
     tensors: Sequence[Tensor],
-    outputs: Sequence[tuple[int, Tensor]],
+    outputs: _Outputs,
     named: Mapping[int, tuple[int, int]],
 ) -> list[Gradient]:
     """The rules in order of certainty; each output is claimed once.
@@ -167,18 +167,19 @@ def _gradients(
     """
     found = dict(named)
     claimed = set(found.values())
+    left = {numel: iter(spots) for numel, spots in outputs.by_numel.items()}
     for parameter in reversed(range(len(tensors))):
         if parameter not in found:
-            for operator, tensor in outputs:
-                spot = (operator, tensor.id)
-                if tensor.numel == tensors[parameter].numel and spot not in claimed:
-                    found[parameter] = spot
-                    claimed.add(spot)
-                    break
+            spots = left.get(tensors[parameter].numel, iter(()))
+            spot = next((spot for spot in spots if spot not in claimed), None)
+            if spot is not None:
+                found[parameter] = spot
+                claimed.add(spot)
+    readers = _last_readers(trace)
     return [
         Gradient(parameter=p, producer=found[p][0], output=found[p])
         if p in found
-        else Gradient(parameter=p, producer=_last_reader(trace, tensors[p]), output=None)
+        else Gradient(parameter=p, producer=readers.get(tensors[p].storage), output=None)
         for p in range(len(tensors))
     ]
 
@@ -221,27 +222,38 @@ def _gradient_candidates(
     return candidates
 
 
-def _named(
-    candidates: Mapping[int, Tensor],
-    parameter: Tensor,
-    outputs: Sequence[tuple[int, Tensor]],
-) -> tuple[tuple[int, int], int] | None:
-    """The output that is the gradient, and the optimizer's tensor that it is."""
-    storages = {t.storage: i for i, t in candidates.items() if t.storage != parameter.storage}
-    by_id = by_storage = None
-    for operator, tensor in outputs:
-        if tensor.id == parameter.id or tensor.bytes != parameter.bytes:
-            continue
-        if tensor.id in candidates:
-            by_id = (operator, tensor.id), tensor.id
-        elif tensor.storage in storages:
-            by_storage = (operator, tensor.id), storages[tensor.storage]
-    return by_id or by_storage
+class _Outputs:
+    """The outputs of backward operators by what the rules ask for; later ones win."""
+
+    def __init__(self, outputs: Sequence[tuple[int, Tensor]]) -> None:
+        self.by_id = {(t.id, t.bytes): (operator, t.id) for operator, t in outputs}
+        self.by_storage = {(t.storage, t.bytes): (operator, t.id) for operator, t in outputs}
+        self.by_numel: dict[int, list[tuple[int, int]]] = {}
+        for operator, tensor in outputs:
+            self.by_numel.setdefault(tensor.numel, []).append((operator, tensor.id))
+
+    def named(
+        self, candidates: Mapping[int, Tensor], parameter: Tensor
+    ) -> tuple[tuple[int, int], int] | None:
+        """The output that is the gradient, and the optimizer's tensor that it is."""
+        size = parameter.bytes
+        by_id = [
+            (self.by_id[i, size], i)
+            for i in candidates
+            if i != parameter.id and (i, size) in self.by_id
+        ]
+        if by_id:
+            return max(by_id)
+        by_storage = [
+            (self.by_storage[t.storage, size], i)
+            for i, t in candidates.items()
+            if t.storage != parameter.storage and (t.storage, size) in self.by_storage
+        ]
+        return max(by_storage, default=None)
 
 
-def _last_reader(trace: Trace, parameter: Tensor) -> int | None:
-    for i in reversed(trace.phase("backward")):
-        for tensor in trace.operators[i].inputs:
-            if tensor.id == parameter.id or tensor.storage == parameter.storage:
-                return i
-    return None
+def _last_readers(trace: Trace) -> dict[int, int]:
+    """The last backward operator that reads each storage."""
+    return {
+        tensor.storage: i for i in trace.phase("backward") for tensor in trace.operators[i].inputs
+    }

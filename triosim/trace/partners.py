@@ -29,14 +29,29 @@ def find_partners(trace: Trace) -> Mapping[int, int]:
     evidence = _descending(_evidence(trace, backward, set(forward)))
     partners: dict[int, int] = {}
     latest = forward[-1]
+    following = _following(evidence, forward[0])
+    alike: dict[str, list[int]] = {}
     for position, i in enumerate(backward):
         known = evidence[position]
         if known is None:
-            earliest = next((e for e in evidence[position:] if e is not None), forward[0])
-            between = [f for f in forward if earliest <= f <= latest]
-            known = next((f for f in reversed(between) if _same_kind(trace, f, i)), latest)
+            name = trace.operators[i].name
+            if name not in alike:
+                alike[name] = [f for f in forward if _same_kind(trace, f, i)]
+            nearest = bisect_right(alike[name], latest) - 1
+            fits = nearest >= 0 and alike[name][nearest] >= following[position]
+            known = alike[name][nearest] if fits else latest
         latest = partners[i] = known
     return partners
+
+
+def _following(evidence: Sequence[int | None], lowest: int) -> list[int]:
+    """For each position the next known partner: an unknown one must not lie before it."""
+    following = [lowest] * len(evidence)
+    for position in reversed(range(len(evidence))):
+        known = evidence[position]
+        after = following[position + 1] if position + 1 < len(evidence) else lowest
+        following[position] = after if known is None else known
+    return following
 
 
 def _evidence(trace: Trace, backward: Sequence[int], forward: set[int]) -> list[int | None]:
@@ -82,6 +97,7 @@ def _same_kind(trace: Trace, forward: int, backward: int) -> bool:
     return ours in theirs or theirs in ours
 
 
+@lru_cache(maxsize=4096)
 def _kind(name: str) -> str:
     """aten::max_pool2d and MaxPool2DWithIndicesBackward0 become maxpool2d..."""
     name = name.rsplit("::", 1)[-1].split(":")[-1].strip()
