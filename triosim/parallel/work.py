@@ -174,7 +174,8 @@ class _View:
         known = self._known.get(operator)
         if known is None:
             made = [*self._memory.creates[operator], *self._saved.get(operator, ())]
-            used = [b for b in self._memory.uses[operator] if b not in made]
+            own = set(made)
+            used = [b for b in self._memory.uses[operator] if b not in own]
             known = self._known[operator] = (
                 self._select(operator, made, made_here=True),
                 self._select(operator, used, made_here=False),
