@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from triosim import Result, Scenario, Trace, simulate, write_trace
 from triosim.trace import Operator, Tensor
+
+# A loaded machine is slow, not wrong; and what lands must not depend on luck, while people's own
+# runs look for new examples.
+settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("project")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -7,7 +7,7 @@ import statistics
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from triosim import ConfigError
@@ -197,6 +197,7 @@ def test_large_products_reach_a_sensible_share_of_the_peak(name, log2):
     assert share > 0.5 or size < 2048
 
 
+@example(load_gpu("a40"), Work(kind="norm", flops=0, bytes=1, dtype="fp32", shape=(1, 2, 1)), 2)
 @settings(max_examples=300)
 @given(gpus, works(), st.integers(1, 64))
 def test_a_shard_takes_at_least_its_part_of_the_time(gpu, work, ways):

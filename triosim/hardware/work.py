@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from triosim.errors import ConfigError
-from triosim.hardware.kinds import KINDS
+from triosim.hardware.kinds import KINDS, MATRIX_KINDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ class Work:
         """
         if self.parts:
             return Work.of(self.kind, [part.shard(ways) for part in self.parts])
-        if self.shape is None:
+        if self.shape is None or self.kind not in MATRIX_KINDS:
             return replace(self, flops=self.flops / ways, bytes=self.bytes / ways)
         m, n, k = self.shape
         columns = ceil(n / ways)
