@@ -295,15 +295,8 @@ def _binary(power: int) -> str:
 
 
 def _stragglers(setting: Setting, gpus: int) -> str | None:
-    """Any GPUs as text; rank and speed of the first one as handles."""
-    text = st.session_state.get(setting.name)
-    try:
-        speeds = read_speeds(text or "").items()
-        first = next(((rank, speed) for rank, speed in speeds if rank in range(gpus)), None)
-    except ConfigError:
-        first = None
-    _straggler_handles(first, gpus, setting.name)
-    return st.text_input(
+    """Any GPUs as text; rank and speed of the first one as handles, which follow the text."""
+    text = st.text_input(
         setting.label,
         None,
         key=setting.name,
@@ -311,6 +304,13 @@ def _stragglers(setting: Setting, gpus: int) -> str | None:
         bind="query-params",
         max_chars=2000,
     )
+    try:
+        speeds = read_speeds(text or "").items()
+        first = next(((rank, speed) for rank, speed in speeds if rank in range(gpus)), None)
+    except ConfigError:
+        first = None
+    _straggler_handles(first, gpus, setting.name)
+    return text
 
 
 def _straggler_handles(first: tuple[int, float] | None, gpus: int, target: str) -> None:
@@ -341,8 +341,16 @@ def _straggler_handles(first: tuple[int, float] | None, gpus: int, target: str) 
 
 
 def _set_straggler(target: str) -> None:
+    """Change the first slow GPU; the others stay. Full speed takes it out."""
     rank, speed = st.session_state["slow_rank"], st.session_state["slow_speed"]
-    if rank is None and speed < 1:
+    try:
+        speeds = read_speeds(st.session_state.get(target) or "")
+    except ConfigError:
+        speeds = {}
+    first = next(iter(speeds), None)
+    speeds.pop(first, None)
+    if rank is None and first is None and speed < 1:
         rank = 0
-    speeds = {} if rank is None else {rank: 0.5 if speed == 1 else speed}
+    if rank is not None and (speed < 1 or rank != first):
+        speeds = {rank: 0.5 if speed == 1 else speed, **speeds}
     st.session_state[target] = write_speeds(speeds) or None

@@ -127,6 +127,8 @@ def read_speeds(text: str) -> dict[int, float]:
         rank, _, speed = item.partition("=")
         try:
             speeds[int(rank)] = float(speed)
+            if math.isnan(speeds[int(rank)]):
+                raise ValueError(speed)
         except ValueError:
             raise ConfigError("rank_speed", item, "must be rank=speed, as in 3=0.5") from None
     return speeds

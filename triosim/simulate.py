@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from triosim.analysis.checks import run_checks
 from triosim.engine.executor import execute
-from triosim.engine.program import Program
+from triosim.engine.program import MAX_TASKS, Program
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError, Infeasible
 from triosim.network.collectives import bus_factor
@@ -114,6 +114,11 @@ def _batch_sizes(scenario: Scenario, own: int) -> tuple[int, ...]:
             f"must be at most the simulated batch, {batch}",
         )
     whole, rest = divmod(batch, scenario.micro_batch_size)
+    if whole * scenario.gpus > MAX_TASKS:
+        raise Infeasible(
+            f"{whole:,} micro-batches on {scenario.gpus:,} stages need more than {MAX_TASKS:,} "
+            "tasks; use larger micro-batches."
+        )
     return (scenario.micro_batch_size,) * whole + ((rest,) if rest else ())
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from triosim.engine.program import Program, RankClass
+from triosim.engine.program import MAX_TASKS, Program, RankClass
+from triosim.errors import Infeasible
 from triosim.network.interconnect import Interconnect
 from triosim.parallel.plan import Plan
 from triosim.parallel.rank import RankWriter
@@ -27,6 +28,11 @@ from triosim.trace.memory import Buffer, Origin, find_memory
 def write_pipeline(plan: Plan, program: Program, network: Interconnect) -> None:
     """Write all stages, then the transfers between them."""
     stages = cut_stages(plan.trace, plan.gpus, plan.stage_cut)
+    tasks = len(plan.batch_sizes) * len(plan.trace.operators)
+    if tasks > MAX_TASKS:
+        raise Infeasible(
+            f"This scenario needs more than {MAX_TASKS:,} tasks; use larger micro-batches."
+        )
     works = _stage_works(stages, plan.schedule, plan.batch_sizes)
     ranks = [_StageWriter(plan, program, work) for work in works]
     for rank in ranks:
