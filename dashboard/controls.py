@@ -172,8 +172,8 @@ def _toggle(setting: Setting) -> bool:
     return st.toggle(setting.label, value=setting.default, key=setting.name, bind="query-params")
 
 
-def _case(setting: Setting) -> int:
-    case = st.slider(
+def _slider(setting: Setting) -> int:
+    value: int = st.slider(
         setting.label,
         int(setting.low),
         int(setting.high),
@@ -181,6 +181,11 @@ def _case(setting: Setting) -> int:
         key=setting.name,
         bind="query-params",
     )
+    return value
+
+
+def _case(setting: Setting) -> int:
+    case = _slider(setting)
     st.caption(f"**{case_title(case).capitalize()}**: {CASE_NOTES[case]}.")
     return case
 
@@ -277,14 +282,7 @@ def _turn_mesh(key: str, gpus: int) -> None:
 
 
 def _capacity(setting: Setting) -> int:
-    power = st.slider(
-        setting.label,
-        int(setting.low),
-        int(setting.high),
-        setting.default,
-        key=setting.name,
-        bind="query-params",
-    )
+    power = _slider(setting)
     st.caption(f"2^{power} bytes = {_binary(power)}")
     return power
 
