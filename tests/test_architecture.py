@@ -16,7 +16,7 @@ ALLOWED = {
     "errors": set(),
     "hardware": {"errors"},
     "trace": {"errors", "hardware"},
-    "network": {"errors"},
+    "network": {"errors", "hardware"},
     "engine": {"errors", "network"},
     "parallel": {"errors", "trace", "network", "engine"},
     "scenario": {"errors", "hardware", "network"},

@@ -9,7 +9,7 @@ from triosim.engine.executor import execute
 from triosim.engine.program import MAX_TASKS, Program
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError, Infeasible
-from triosim.network.collectives import bus_factor
+from triosim.network.closed_forms import bus_factor
 from triosim.network.interconnect import Interconnect, Wire, chain, ring
 from triosim.network.optical import CircuitSwitch
 from triosim.notes import warnings_about_peak, warnings_for

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triosim.network.collectives import ring_all_reduce
+from triosim.network.closed_forms import ring_all_reduce
 from triosim.parallel.plan import Plan
 from triosim.trace.parameters import find_parameters
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triosim.network.collectives import ring_all_reduce
+from triosim.network.closed_forms import ring_all_reduce
 from triosim.network.links import Link, Load
-from triosim.network.topology import Edge, Topology
+from triosim.network.topology.graph import Edge, Graph
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +42,7 @@ class Interconnect:
         self.wire = wire
         self.links = list(links)
         self.ranks = ranks
-        self._topology = Topology(
+        self._topology = Graph(
             Edge(source=k.source, target=k.target, bytes_per_s=k.bytes_per_s) for k in links
         )
 

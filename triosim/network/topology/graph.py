@@ -23,7 +23,7 @@ class Edge:
     latency_s: float = 0.0
 
 
-class Topology:
+class Graph:
     """Nodes are integers; parallel edges are allowed."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from triosim.network.collectives import (
+from triosim.network.closed_forms import (
     bus_factor,
     ring_all_gather,
     ring_all_reduce,
@@ -10,7 +10,7 @@ from triosim.network.collectives import (
     ring_reduce_scatter,
     switch_all_to_all,
 )
-from triosim.network.topology import Edge, Topology
+from triosim.network.topology.graph import Edge, Graph
 
 GB = 1e9
 
@@ -54,7 +54,7 @@ def test_all_to_all_through_a_switch_and_around_a_ring():
 @pytest.mark.parametrize("ranks", [1, 3, 5, 7, 9])
 def test_all_to_all_on_an_odd_ring_loads_links_as_routes_do(ranks):
     edges = [(a, (a + step) % ranks) for a in range(ranks) for step in (1, -1) if ranks > 1]
-    ring = Topology(Edge(source=a, target=b, bytes_per_s=1.0) for a, b in edges)
+    ring = Graph(Edge(source=a, target=b, bytes_per_s=1.0) for a, b in edges)
     load = [0.0] * len(edges)
     for a in range(ranks):
         for b in range(ranks):

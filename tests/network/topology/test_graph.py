@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triosim.errors import Infeasible
-from triosim.network.topology import Edge, Topology
+from triosim.network.topology.graph import Edge, Graph
 
 
 def route(edges, source, target):
-    topology = Topology(
+    topology = Graph(
         Edge(source=a, target=b, bytes_per_s=width, latency_s=latency)
         for a, b, width, latency in edges
     )

@@ -1,0 +1,1 @@
+"""Collectives: what each algorithm sends, step by step, and what that loads on a topology."""

@@ -1,0 +1,152 @@
+"""An algorithm's phases laid on a topology: shares of the array on each link, and latency.
+
+Everything is per byte of the array until `Pattern.time_s` is asked about a size, so one pattern
+serves all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from triosim.network.collectives.moves import Exchange, Move, Phase, Sends
+from triosim.network.topology.base import Floats, Ints, Topology
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PhaseLoad:
+    """`share[i]` of the array passes link `links[i]`, after `latency_s` in `steps` steps.
+
+    `seconds_per_byte` is the time of its fullest link for each byte of the array.
+    """
+
+    links: Ints
+    share: Floats
+    latency_s: float
+    steps: int
+    seconds_per_byte: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pattern:
+    """One collective on one topology, for any size; phases follow each other.
+
+    `sent_share` is what one rank sends, as a share of the array, on average over ranks.
+    """
+
+    phases: tuple[PhaseLoad, ...]
+    sent_share: float
+    links: int
+
+    @property
+    def steps(self) -> int:
+        return sum(phase.steps for phase in self.phases)
+
+    @property
+    def latency_s(self) -> float:
+        return sum(phase.latency_s for phase in self.phases)
+
+    @cached_property
+    def seconds_per_byte(self) -> float:
+        return sum(phase.seconds_per_byte for phase in self.phases)
+
+    def time_s(self, size_bytes: float) -> float:
+        """The time on an otherwise idle network whose links have no protocol costs."""
+        return self.latency_s + size_bytes * self.seconds_per_byte
+
+    def shares(self) -> Floats:
+        """The share of the array on each link of the topology, over all phases."""
+        total = np.zeros(self.links)
+        for phase in self.phases:
+            total[phase.links] += phase.share
+        return total
+
+
+def lay(phases: Sequence[Phase], topology: Topology, ranks: int) -> Pattern:
+    """The phases of an algorithm over that many ranks in all, as loads on the topology's links."""
+    loads = [load for phase in phases if (load := _lay_phase(phase, topology)) is not None]
+    sent = sum(_sent(move) for phase in phases for move in phase.moves)
+    return Pattern(
+        phases=tuple(_merged(loads)),
+        sent_share=sent / max(ranks, 1),
+        links=len(topology.capacity_bytes_per_s),
+    )
+
+
+def _lay_phase(phase: Phase, topology: Topology) -> PhaseLoad | None:
+    total = np.zeros(len(topology.capacity_bytes_per_s))
+    latencies: list[float] = []
+    steps: list[int] = []
+    for move in phase.moves:
+        share, latency_s = _lay_move(move, topology)
+        total += share
+        if move.steps:
+            latencies.append(move.steps * latency_s)
+            steps.append(move.steps)
+    if not steps:
+        return None
+    links = np.flatnonzero(total)
+    share = total[links]
+    return PhaseLoad(
+        links=links,
+        share=share,
+        latency_s=sum(latencies) if phase.pipelined else max(latencies),
+        steps=sum(steps) if phase.pipelined else max(steps),
+        seconds_per_byte=float((share / topology.capacity_bytes_per_s[links]).max(initial=0.0)),
+    )
+
+
+def _lay_move(move: Move, topology: Topology) -> tuple[Floats, float]:
+    """Shares on every link, and the latency of one step."""
+    if isinstance(move, Sends):
+        share = np.broadcast_to(np.asarray(move.share, dtype=np.float64), move.source.shape)
+        loads = topology.traffic(move.source.ravel(), move.target.ravel(), share.ravel())
+        latency = topology.latency_s(move.source.ravel(), move.target.ravel())
+        return loads, float(latency.max(initial=0.0))
+    if isinstance(move, Exchange):
+        return topology.exchange(move.groups, move.share), topology.diameter_s(move.groups)
+    reduction = topology.reduction(move.groups)
+    assert reduction is not None  # `in_network` has asked
+    return move.up * reduction.up + move.down * reduction.down, reduction.latency_s
+
+
+def _sent(move: Move) -> float:
+    """What all ranks together send."""
+    if isinstance(move, Sends):
+        moving = move.source != move.target
+        return float((np.broadcast_to(move.share, move.source.shape) * moving).sum())
+    if isinstance(move, Exchange):
+        return move.share * float(move.groups.size * (move.groups.shape[1] - 1))
+    return move.sent * float(move.groups.size)
+
+
+def _merged(loads: Sequence[PhaseLoad]) -> list[PhaseLoad]:
+    """Neighbouring phases that load the same links in proportion are one.
+
+    Alone and beside other traffic they take as long together as one after the other.
+    """
+    merged: list[PhaseLoad] = []
+    for load in loads:
+        if merged and _proportional(merged[-1], load):
+            before = merged.pop()
+            load = PhaseLoad(
+                links=load.links,
+                share=before.share + load.share,
+                latency_s=before.latency_s + load.latency_s,
+                steps=before.steps + load.steps,
+                seconds_per_byte=before.seconds_per_byte + load.seconds_per_byte,
+            )
+        merged.append(load)
+    return merged
+
+
+def _proportional(one: PhaseLoad, other: PhaseLoad) -> bool:
+    if len(one.links) != len(other.links) or not np.array_equal(one.links, other.links):
+        return False
+    if not len(one.links):
+        return True
+    ratio = one.share / other.share
+    return bool(ratio.max() - ratio.min() <= 1e-12 * ratio.max())
