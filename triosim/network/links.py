@@ -27,10 +27,17 @@ class Load:
     `bytes_by_link` maps positions in the network's link list to bytes; the transfer moves over all
     of them at once and ends when the last byte has arrived, `latency_s` later than the bytes alone
     would. `sent_bytes` is what one participating rank sends. `circuits` are the optical circuits
-    that must stand before the first byte moves.
+    that must stand before the first byte moves. `then` are loads that follow, one after the other;
+    they belong to the same transfer, which ends with the last of them.
     """
 
     bytes_by_link: tuple[tuple[int, float], ...]
     latency_s: float
     sent_bytes: float
     circuits: tuple[tuple[int, int], ...] = ()
+    then: tuple[Load, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Load, ...]:
+        """This load and what follows."""
+        return (self, *self.then)

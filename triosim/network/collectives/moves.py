@@ -9,10 +9,10 @@ joins them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from triosim.network.topology.base import Floats, Ints, Topology
+from triosim.network.topology.base import Floats, Ints, Reduction, Topology
 
 OPERATIONS = (
     "all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce", "send",
@@ -42,13 +42,13 @@ class Exchange:
 class InNetwork:
     """Switches add up or spread: `up` and `down` are shares of the array on the way there and back.
 
-    `sent` is the share that each rank itself puts on the network.
+    `reduction` has the links of both ways; each rank of the groups puts `up` on the network.
     """
 
     groups: Ints
+    reduction: Reduction
     up: float
     down: float
-    sent: float
     steps: int = 2
 
 
@@ -69,3 +69,18 @@ class Phase:
 
 
 Algorithm = Callable[[str, Ints, Topology], list[Phase]]
+
+
+def there_and_back(op: str, scatter: list[Phase]) -> list[Phase]:
+    """The phases of an operation whose all-gather sends what its reduce-scatter sends, backwards.
+
+    An all-reduce is the one, then the other, so that its cost is exactly their sum. An all-to-all
+    sends what a reduce-scatter sends, and adds nothing up.
+    """
+    gather = scatter[::-1]
+    return {"all-gather": gather, "all-reduce": scatter + gather}.get(op, scatter)
+
+
+def in_turn(moves: Iterable[Move]) -> list[Phase]:
+    """Each move in a phase of its own."""
+    return [Phase(moves=(move,)) for move in moves]

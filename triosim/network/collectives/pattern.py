@@ -67,7 +67,9 @@ class Pattern:
 
 def lay(phases: Sequence[Phase], topology: Topology, ranks: int) -> Pattern:
     """The phases of an algorithm over that many ranks in all, as loads on the topology's links."""
-    loads = [load for phase in phases if (load := _lay_phase(phase, topology)) is not None]
+    # The way back of an all-reduce often repeats phases of the way there: laid once.
+    laid = {key: _lay_phase(phase, topology) for key, phase in {id(p): p for p in phases}.items()}
+    loads = [load for phase in phases if (load := laid[id(phase)]) is not None]
     sent = sum(_sent(move) for phase in phases for move in phase.moves)
     return Pattern(
         phases=tuple(_merged(loads)),
@@ -77,17 +79,18 @@ def lay(phases: Sequence[Phase], topology: Topology, ranks: int) -> Pattern:
 
 
 def _lay_phase(phase: Phase, topology: Topology) -> PhaseLoad | None:
-    total = np.zeros(len(topology.capacity_bytes_per_s))
+    total: Floats | float = 0.0
     latencies: list[float] = []
     steps: list[int] = []
     for move in phase.moves:
         share, latency_s = _lay_move(move, topology)
-        total += share
+        total = total + share
         if move.steps:
             latencies.append(move.steps * latency_s)
             steps.append(move.steps)
     if not steps:
         return None
+    total = np.asarray(total)
     links = np.flatnonzero(total)
     share = total[links]
     return PhaseLoad(
@@ -108,8 +111,7 @@ def _lay_move(move: Move, topology: Topology) -> tuple[Floats, float]:
         return loads, float(latency.max(initial=0.0))
     if isinstance(move, Exchange):
         return topology.exchange(move.groups, move.share), topology.diameter_s(move.groups)
-    reduction = topology.reduction(move.groups)
-    assert reduction is not None  # `in_network` has asked
+    reduction = move.reduction
     return move.up * reduction.up + move.down * reduction.down, reduction.latency_s
 
 
@@ -120,7 +122,7 @@ def _sent(move: Move) -> float:
         return float((np.broadcast_to(move.share, move.source.shape) * moving).sum())
     if isinstance(move, Exchange):
         return move.share * float(move.groups.size * (move.groups.shape[1] - 1))
-    return move.sent * float(move.groups.size)
+    return move.up * float(move.groups.size)
 
 
 def _merged(loads: Sequence[PhaseLoad]) -> list[PhaseLoad]:

@@ -1,0 +1,126 @@
+"""GPUs on a topology: what collectives and transfers between them ask of its links.
+
+While a program is written the cluster hands out `Pending` loads. Which links are loaded alike shows
+only when all of them are known; `settle` then makes the links and puts each load's bytes on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from triosim.network.collectives.pattern import Pattern
+from triosim.network.collectives.planned import AUTO, Planned, Planner
+from triosim.network.fold import LinkClasses, classes_of
+from triosim.network.links import Link, Load
+from triosim.network.topology.base import Ints, Topology, one_group
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pending(Load):
+    """A load whose links are not numbered yet: `planned` on the cluster's topology."""
+
+    planned: Planned
+
+
+class Cluster:
+    """The GPUs of one job on a topology.
+
+    `algorithm` is a name or "auto", the cheapest for each size. `protocol` adds the calibrated
+    protocol costs of the topology's links. Without `fold` every link stands for itself.
+    """
+
+    def __init__(
+        self, topology: Topology, *, algorithm: str = AUTO, protocol: bool, fold: bool = True
+    ) -> None:
+        self.topology = topology
+        self._algorithm = algorithm
+        self._planner = Planner(topology, protocol=protocol)
+        self._fold = fold
+        self._everyone = one_group(topology.ranks)
+
+    def all_reduce(self, size_bytes: float) -> Load:
+        """All-reduce of an array of that size over all ranks."""
+        return self.collective("all-reduce", self._everyone, size_bytes)
+
+    def send(self, source: int, target: int, size_bytes: float) -> Load:
+        """A transfer from one rank to another."""
+        pair = np.array([[source, target]], dtype=np.int64)
+        return self.collective("send", pair, size_bytes)
+
+    def collective(self, operation: str, groups: Ints, size_bytes: float) -> Load:
+        """An operation on every group at once; `size_bytes` is the full array of one group."""
+        algorithm = "direct" if operation == "send" else self._algorithm
+        planned = self._planner.plan(operation, groups, size_bytes, algorithm)
+        return Pending(
+            bytes_by_link=(),
+            latency_s=planned.latency_s,
+            sent_bytes=planned.pattern.sent_share * size_bytes,
+            planned=planned,
+        )
+
+    def settle(self, loads: Sequence[Load], first: int) -> tuple[list[Link], list[Load]]:
+        """The links, to be numbered from `first`, and the loads with their bytes on them."""
+        patterns = {
+            id(load.planned.pattern): load.planned.pattern
+            for load in loads
+            if isinstance(load, Pending)
+        }
+        phases = [phase for pattern in patterns.values() for phase in pattern.phases]
+        classes = classes_of(phases, self.topology.capacity_bytes_per_s, fold=self._fold)
+        spread = _Spread(patterns, classes, first)
+        links = [
+            self._link(int(k), int(n)) for k, n in zip(classes.first, classes.members, strict=True)
+        ]
+        settled = [spread.load(k) if isinstance(k, Pending) else k for k in loads]
+        return links, settled
+
+    def _link(self, link: int, members: int) -> Link:
+        source, target = (int(ends[link]) for ends in self.topology.ends())
+        name = f"{self.topology.node_name(source)} to {self.topology.node_name(target)}"
+        return Link(
+            name=name if members == 1 else f"{name} and {members - 1:,} like it",
+            bytes_per_s=float(self.topology.capacity_bytes_per_s[link]),
+            source=source,
+            target=target,
+            members=members,
+        )
+
+
+class _Spread:
+    """Turns planned collectives into bytes on link classes."""
+
+    def __init__(self, patterns: dict[int, Pattern], classes: LinkClasses, first: int) -> None:
+        self._shares: dict[int, list[list[tuple[int, float]]]] = {}
+        of_phase = iter(classes.of_phase)
+        for key, pattern in patterns.items():
+            self._shares[key] = []
+            for _ in pattern.phases:
+                links, share = next(of_phase)
+                pairs = zip((links + first).tolist(), share.tolist(), strict=True)
+                self._shares[key].append(list(pairs))
+
+    def load(self, pending: Pending) -> Load:
+        planned = pending.planned
+        pattern = planned.pattern
+        if not pattern.phases:
+            return Load(bytes_by_link=(), latency_s=0.0, sent_bytes=0.0)
+        size = planned.size_bytes * planned.cost.factor
+        parts = [
+            Load(
+                bytes_by_link=tuple((link, share * size) for link, share in shares),
+                latency_s=latency_s,
+                sent_bytes=0.0,
+            )
+            for shares, latency_s in zip(
+                self._shares[id(pattern)], planned.phase_latencies_s, strict=True
+            )
+        ]
+        return Load(
+            bytes_by_link=parts[0].bytes_by_link,
+            latency_s=parts[0].latency_s,
+            sent_bytes=pending.sent_bytes,
+            then=tuple(parts[1:]),
+        )
