@@ -5,6 +5,8 @@
 """
 
 from triosim.analysis.checks import Check
+from triosim.analysis.goodput import Goodput, goodput
+from triosim.collective import CollectiveResult, collective
 from triosim.errors import (
     ConfigError,
     Infeasible,
@@ -12,6 +14,9 @@ from triosim.errors import (
     TraceFormatError,
     TrioSimError,
 )
+from triosim.network.sharing import share
+from triosim.network.topology.description import Description
+from triosim.pipelines import PipelineResult, pipeline
 from triosim.result import Result
 from triosim.scenario import Scenario
 from triosim.simulate import simulate
@@ -21,16 +26,24 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Check",
+    "CollectiveResult",
     "ConfigError",
+    "Description",
+    "Goodput",
     "Infeasible",
+    "PipelineResult",
     "Result",
     "Scenario",
     "SimulationError",
     "Trace",
     "TraceFormatError",
     "TrioSimError",
+    "collective",
+    "goodput",
     "load_trace",
+    "pipeline",
     "read_trace",
+    "share",
     "simulate",
     "write_trace",
 ]

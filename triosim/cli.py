@@ -8,22 +8,23 @@ answer or a simulation error; 2 for a flag.
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import triosim
+from triosim.commands import collective, listing, pipeline
+from triosim.commands.output import FlagError, print_text, say
 from triosim.errors import ConfigError, TrioSimError
 from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
 from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
 from triosim.result import Result
-from triosim.scenario import Scenario, read_scenario
+from triosim.scenario import SPEEDS, Scenario, read_scenario
 from triosim.simulate import simulate
 
 
@@ -80,11 +81,31 @@ FLAGS = (
     Flag("optical-bandwidth", "optical_gb_per_s", "GB/s per circuit and direction", float),
     Flag("hop-latency-ns", "hop_latency_ns", "latency of one optical hop, nanoseconds", float),
     Flag("circuit-setup-ms", "circuit_setup_ms", "time to set up a circuit, milliseconds", float),
+    Flag("circuit-teardown-ms", "circuit_teardown_ms", "time to take one down, ms", float),
+    Flag("wavelengths", "wavelengths", "circuits per mesh link and direction (default: any)", int),
+    Flag("topology", "topology", "how GPUs are joined: a name of `list topologies`, or a file"),
+    Flag("algorithm", "algorithm", "of the all-reduces: a name of `list algorithms`, or auto"),
+    Flag(
+        "overlap-slowdown",
+        "overlap_slowdown",
+        "0.2: computing takes 1.2 times as long beside communication (default: measured on "
+        "machines, else 0)",
+        float,
+    ),
+    Flag("slow-every", "slow_every", "slow GPUs are slow in one step out of so many", int),
+    Flag("jitter", "jitter", "standard deviation of computing times, as a share", float),
+    Flag("seed", "seed", "of the jitter", int),
 )
+COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
+    "collective": collective.run,
+    "pipeline": pipeline.run,
+    "list": listing.run,
+}
 INTERCONNECTS = {"0": "electrical", "1": "optical"}
 SWITCHES = (
     ("resident", "tensors that exist before the step are on the GPU already"),
     ("no-fold", "simulate every rank, also identical ones"),
+    ("no-protocol", "links without the protocol costs measured on such machines"),
     ("quiet", "print neither the summary nor warnings"),
 )
 FILES = (
@@ -94,9 +115,11 @@ FILES = (
     ("scenario", "FILE.json", "start from a saved scenario; flags beside it win"),
     ("save-scenario", "FILE.json", "save the scenario"),
 )
-_WITH_VALUE = {flag.name for flag in FLAGS} | {name for name, *_ in FILES} | {"slow"}
+_WITH_VALUE = {flag.name for flag in FLAGS} | {name for name, *_ in FILES} | {"slow", "dead-links"}
 _WITHOUT_VALUE = {name for name, _ in SWITCHES} | {"version", "help", "h"}
-EXAMPLES = """examples:
+EXAMPLES = """other commands, each with --help: collective, pipeline, list
+
+examples:
   python -m triosim -trace-dir sample_trace/transformer -GPUnumber 4 -case 1
   python -m triosim -case 2 -GPUnumber 64 --bucket-mb 10 --resident
   python -m triosim -case 4 -GPUnumber 4 -micro-batch-size 1 --schedule 1f1b --slow 2=0.5
@@ -106,15 +129,14 @@ EXAMPLES = """examples:
 """
 
 
-class FlagError(Exception):
-    """A flag cannot be read; exit status 2."""
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in COMMANDS:
+        return _run(COMMANDS[words[0]], words[1:])
     options = argparse.Namespace()
     try:
-        _parser().parse_args(_words(sys.argv[1:] if arguments is None else arguments), options)
+        _parser().parse_args(_words(words), options)
         scenario = _scenario(options)
         if options.save_scenario is not None:
             write_atomically(options.save_scenario, scenario.to_json())
@@ -135,13 +157,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(status: int, sentence: str) -> int:
-    _say(sentence)
+    say(sentence)
     return status
 
 
-def _say(sentence: str) -> None:
-    """One line to standard error, also where a path or a value holds line breaks."""
-    print("triosim:", " ".join(sentence.splitlines()), file=sys.stderr)
+def _run(command: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> int:
+    """A command with a word of its own."""
+    try:
+        command(arguments)
+    except FlagError as error:
+        return _fail(2, str(error))
+    except ConfigError as error:
+        return _fail(2, error.named("--" + error.field.replace("_", "-")))
+    except TrioSimError as error:
+        return _fail(1, str(error))
+    except OSError as error:
+        return _fail(1, f"{error.filename}: {error.strerror}.")
+    return 0
 
 
 def _in_flags(error: ConfigError, options: argparse.Namespace) -> str:
@@ -152,6 +184,7 @@ def _in_flags(error: ConfigError, options: argparse.Namespace) -> str:
             return ConfigError(error.field, value, error.problem).named(f"-{flag.name}")
     others = {
         "rank_speed": "--slow",
+        "dead_links": "--dead-links",
         "scenario": "--scenario",
         "schema_version": "--scenario: schema_version",
     }
@@ -231,6 +264,13 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         help="a rank's speed, 0.5 for half; repeatable",
     )
+    parser.add_argument(
+        "-dead-links",
+        "--dead-links",
+        metavar="A-B[=SHARE],...",
+        action="append",
+        help="connections that are down, or have a share of their bandwidth left; repeatable",
+    )
     for name, metavar, text in FILES:
         parser.add_argument(f"-{name}", f"--{name}", metavar=metavar, help=text)
     version = f"triosim {triosim.__version__}"
@@ -249,6 +289,10 @@ def _scenario(options: argparse.Namespace) -> Scenario:
         values["resident"] = True
     if options.no_fold:
         values["fold"] = False
+    if options.no_protocol:
+        values["protocol"] = False
+    if options.dead_links:
+        values["dead_links"] = tuple(k for text in options.dead_links for k in text.split(","))
     if options.slow:
         values["rank_speed"] = _slow(options.slow)
     return Scenario(**values)
@@ -268,11 +312,20 @@ def _value(flag: Flag, text: str) -> object:
 def _slow(items: Sequence[str]) -> dict[int, float]:
     speeds: dict[int, float] = {}
     for item in items:
-        rank, _, speed = item.partition("=")
+        rank, _, text = item.partition("=")
         try:
-            speeds[int(rank)] = float(speed)
+            number, speed = int(rank), float(text)
         except ValueError:
             raise ConfigError("rank_speed", item, "must be RANK=SPEED, as in 3=0.5") from None
+        if not SPEEDS[0] <= speed <= SPEEDS[1]:
+            legal = f"the speed must be a number from {SPEEDS[0]:g} to {SPEEDS[1]:g}"
+            raise ConfigError("rank_speed", item, legal)
+        if number in speeds:
+            earlier = next(other for other in items if int(other.partition("=")[0]) == number)
+            raise ConfigError(
+                "rank_speed", item, f"{earlier} came before; give each rank one speed"
+            )
+        speeds[number] = speed
     return speeds
 
 
@@ -285,23 +338,11 @@ def _write(result: Result, options: argparse.Namespace) -> None:
         write_atomically(options.perfetto, chrome_trace(result))
     if not options.quiet:
         for warning in result.warnings:
-            _say(f"warning: {warning}")
+            say(f"warning: {warning}")
     if options.json == "-":
-        _print(result.to_json())
+        print_text(result.to_json())
     elif not options.quiet:
-        _print(summary(result) + "\n")
-
-
-def _print(text: str) -> None:
-    """To standard output, whatever its encoding; a reader that has seen enough is no error."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
-    except OSError as error:
-        # Python writes what is left once more when it exits: to nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise OSError(error.errno, error.strerror, "standard output") from None
+        print_text(summary(result) + "\n")
 
 
 def command_line(scenario: Scenario) -> str:
@@ -316,6 +357,9 @@ def command_line(scenario: Scenario) -> str:
             short = f"{value:g}" if isinstance(value, float) else str(value)
             words.append(f"-{flag.name} {short if flag.kind(short) == value else repr(value)}")
     words += [f"--slow {rank}={speed!r}" for rank, speed in scenario.speeds.items()]
+    if scenario.dead_links:
+        words.append(f"--dead-links {shlex.quote(','.join(scenario.dead_links))}")
+    words += ["--no-protocol"] * (not scenario.protocol)
     words += ["--resident"] * scenario.resident + ["--no-fold"] * (not scenario.fold)
     return " ".join(words)
 

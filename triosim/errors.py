@@ -49,6 +49,11 @@ class SimulationError(TrioSimError, RuntimeError):
     """The engine reached a state that no legal input can produce."""
 
 
+def counted(count: int, noun: str) -> str:
+    """A count and what is counted, as in 1 GPU and 16,384 GPUs."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def _on_one_line(value: object, limit: int = 80) -> str:
     """A value as a person would write it, however long or odd it is."""
     try:

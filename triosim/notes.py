@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triosim.engine.timeline import Timeline
+from triosim.errors import counted
 from triosim.hardware import load_gpu
 from triosim.parallel.plan import Plan
 from triosim.scenario import Scenario
@@ -88,9 +89,9 @@ def _gradients(scenario: Scenario, plan: Plan) -> list[str]:
     if scenario.case == 2 and parameters.unresolved:
         size = sum(parameters.tensors[p].bytes for p in parameters.unresolved)
         return [
-            f"The trace does not show when {len(parameters.unresolved)} of "
-            f"{len(parameters.tensors)} gradients ({size:,} bytes) are ready; they count as ready "
-            "at the end of backward."
+            f"The trace does not show when {len(parameters.unresolved):,} of "
+            f"{counted(len(parameters.tensors), 'gradient')} ({size:,} bytes) can be reduced: at "
+            "the end of backward."
         ]
     return []
 
@@ -106,7 +107,7 @@ def _memory(scenario: Scenario, plan: Plan, timeline: Timeline) -> list[str]:
     if again or stored:
         found.append(
             f"Memory of 2^{scenario.capacity_log2} bytes is too small to keep everything: "
-            f"{stored} tensors are stored to remote memory and {again} fetched again."
+            f"{counted(stored, 'tensor')} stored to remote memory, {again:,} fetched again."
         )
     gradients = find_parameters(plan.trace).gradient_ids
     unnamed = [
@@ -117,8 +118,7 @@ def _memory(scenario: Scenario, plan: Plan, timeline: Timeline) -> list[str]:
     if unnamed and not scenario.resident:
         size = sum(b.bytes for b in unnamed)
         found.append(
-            f"{len(unnamed)} gradients ({size:,} bytes) are read by the optimizer and named by no "
-            "backward operator of the trace; they are fetched like state that exists before the "
-            "step."
+            f"The optimizer reads {counted(len(unnamed), 'gradient')} ({size:,} bytes) that no "
+            "backward operator of the trace names; fetched like state that exists before the step."
         )
     return found

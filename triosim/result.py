@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -22,6 +22,7 @@ from triosim.analysis.memory import MemoryCurve, memory_curves
 from triosim.engine.program import RankClass
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
+from triosim.jitter import StepTimes
 from triosim.scenario import SCHEMA_VERSION, Scenario
 from triosim.trace import PROVENANCES
 
@@ -39,14 +40,18 @@ TIMELINE_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """One simulated step. `total_ms` is the maximum over ranks; the classes are means over them."""
+    """One simulated step. `total_ms` is the maximum over ranks; the classes are means over them.
+
+    Equality is identity: a scenario names a trace by its folder, whose files may change.
+    """
 
     scenario: Scenario
     tasks: Timeline
     single_gpu_s: float | None
     samples: int
+    step_times: StepTimes | None = None
     warnings: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     schema_version: int = SCHEMA_VERSION
@@ -128,13 +133,10 @@ class Result:
     def _sent(self) -> list[tuple[float, float]]:
         """Per class, what one rank sends to other GPUs and fetches from remote memory."""
         program = self.tasks.program
-        fetched = np.where(np.array(program.phase, dtype=object) == "fetch", program.bytes, 0.0)
-        totals = []
-        for c in range(len(self.classes)):
-            own = self.tasks.rank_class == c
-            sent = float(np.array(program.sent_bytes)[own].sum())
-            totals.append((sent, float(fetched[own].sum())))
-        return totals
+        sent = np.array(program.sent_bytes)
+        fetched = np.where(self.tasks.phase == "fetch", program.bytes, 0.0)
+        each = (self.tasks.tasks(c) for c in range(len(self.classes)))
+        return [(float(sent[own].sum()), float(fetched[own].sum())) for own in each]
 
     @property
     def provenance(self) -> dict[str, float]:
@@ -201,7 +203,7 @@ class Result:
             "peak_memory_bytes": curve.peak_bytes,
         }
 
-    @cached_property
+    @property
     def timeline(self) -> pd.DataFrame:
         """One representative per class; `members` says how many ranks it stands for.
 
@@ -216,7 +218,7 @@ class Result:
         representatives = [c.rank for c in self.classes]
         for rank in chosen:
             c = self.class_of(rank)
-            frame = self._class_frame(c).copy(deep=False)
+            frame = self._class_frame(c).copy()
             frame.insert(0, "rank", rank)
             frame["members"] = len(self.classes[c].members) if chosen == representatives else 1
             frames.append(frame)
@@ -260,6 +262,7 @@ class Result:
             "schema_version": self.schema_version,
             **{name: getattr(self, name) for name in names},
             "provenance": self.provenance,
+            "step_times": None if self.step_times is None else asdict(self.step_times),
             "communication": [
                 {
                     "kind": row.kind,

@@ -13,9 +13,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, counted
 from triosim.hardware import load_gpu
+from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.optical import mesh_factorisations
+from triosim.network.topology.describe import Description, describe
 
 SCHEMA_VERSION = 1
 MAX_GPUS = 2**20
@@ -47,6 +49,9 @@ WHOLE_NUMBERS: Mapping[str, tuple[int, int]] = {
     "mesh_rows": (1, MAX_GPUS),
     "mesh_cols": (1, MAX_GPUS),
     "capacity_log2": (10, 60),
+    "wavelengths": (1, 4096),
+    "slow_every": (1, 10**6),
+    "seed": (0, 2**32 - 1),
 }
 NUMBERS: Mapping[str, tuple[float, float]] = {
     "bandwidth_gb_per_s": (1e-6, 1e9),
@@ -55,10 +60,14 @@ NUMBERS: Mapping[str, tuple[float, float]] = {
     "optical_gb_per_s": (1e-6, 1e9),
     "hop_latency_ns": (0, 1e12),
     "circuit_setup_ms": (0, 1e6),
+    "circuit_teardown_ms": (0, 1e6),
     "bucket_mb": (1e-6, 1e6),
+    "jitter": (0, 1),
 }
+OVERLAP_SLOWDOWN = (0.0, 10.0)
 SPEEDS = (1e-3, 1e3)
-SWITCHES = ("resident", "fold")
+SWITCHES = ("resident", "fold", "protocol")
+NOT_NONE = ("case", "gpus", "accumulate", "capacity_log2", "slow_every", "seed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +78,16 @@ class Scenario:
     batch for `batch_size`, `batch_size` for `batch_size_sim`, that for `micro_batch_size`, one row
     of all GPUs for the mesh, the trace's times as they are for `gpu` and what the trace says for
     `trace_gpu` (both names of `triosim.hardware`). `rank_speed` maps a rank to its speed (0.5: half
-    speed) and is kept as sorted pairs.
+    speed) and is kept as sorted pairs; those ranks are slow in one step out of `slow_every`.
+
+    `topology` is a name or file of `triosim.network.topology`, or a description; None is TrioSim's
+    ring (a chain in case 4). `algorithm` of the all-reduces: None is the ring without a topology
+    and the cheapest with one. `protocol` adds the calibrated costs of a machine's links.
+    `dead_links` are connections such as "3-4", or "3-4=0.5" for one that has half of its bandwidth
+    left. `overlap_slowdown` 0.2: computing takes 1.2 times as long while GPUs communicate; None is
+    the measured default on a machine and 0 elsewhere. `jitter` is the standard deviation of a GPU's
+    computing time from step to step as a share of it, drawn with `seed`. `wavelengths` None: any
+    number of circuits over a mesh link.
 
     Raises `ConfigError` naming the field, its value and what would be legal.
     """
@@ -91,12 +109,22 @@ class Scenario:
     optical_gb_per_s: float = 64
     hop_latency_ns: float = 20
     circuit_setup_ms: float = 0
+    circuit_teardown_ms: float = 0
+    wavelengths: int | None = None
+    topology: str | Description | None = None
+    algorithm: str | None = None
+    protocol: bool = True
+    dead_links: tuple[str, ...] = ()
+    overlap_slowdown: float | None = None
     capacity_log2: int = 40
     resident: bool = False
     bucket_mb: float = 25
     schedule: str = "gpipe"
     stage_cut: str = "time"
     rank_speed: Mapping[int, float] | tuple[tuple[int, float], ...] | None = None
+    slow_every: int = 1
+    jitter: float = 0
+    seed: int = 0
     fold: bool = True
     gpu: str | None = None
     trace_gpu: str | None = None
@@ -118,6 +146,7 @@ class Scenario:
         for name in ("gpu", "trace_gpu"):
             self._set(name, _gpu(name, getattr(self, name)))
         self._check_batches()
+        self._check_network()
         if self.interconnect == "optical":
             self._check_mesh()
 
@@ -132,6 +161,22 @@ class Scenario:
                 "micro_batch_size", micro, f"must be at most the simulated batch, {batch}"
             )
 
+    def _check_network(self) -> None:
+        if self.topology is not None:
+            if not isinstance(self.topology, str):
+                self._set("topology", describe(self.topology, self.gpus))
+            else:
+                self._set("topology", self.topology.strip())
+                describe(self.topology, self.gpus)
+        if self.algorithm is not None:
+            known = ("auto", *(n for n, k in ALGORITHMS.items() if "all-reduce" in k.operations))
+            if self.algorithm not in known:
+                raise ConfigError("algorithm", self.algorithm, f"must be {', '.join(known)}")
+        if self.overlap_slowdown is not None:
+            value = _number("overlap_slowdown", self.overlap_slowdown, *OVERLAP_SLOWDOWN)
+            self._set("overlap_slowdown", value)
+        self._set("dead_links", _faults(self.dead_links))
+
     def _check_mesh(self) -> None:
         rows, cols = self.mesh
         if rows * cols != self.gpus:
@@ -140,8 +185,8 @@ class Scenario:
             raise ConfigError(
                 name,
                 getattr(self, name),
-                f"a mesh of {rows} rows and {cols} columns does not hold {self.gpus} GPUs; legal "
-                f"are {legal}",
+                f"a mesh of {counted(rows, 'row')} and {counted(cols, 'column')} does not hold "
+                f"{counted(self.gpus, 'GPU')}; legal: {legal}",
             )
 
     @property
@@ -162,13 +207,30 @@ class Scenario:
 
     def on_one_gpu(self) -> Scenario:
         """The reference of the speed-up: the same step on one GPU at full speed."""
-        return replace(self, gpus=1, mesh_rows=None, mesh_cols=None, rank_speed=None)
+        alone = replace(self, mesh_rows=None, mesh_cols=None, rank_speed=None, gpus=1, jitter=0)
+        return replace(alone, topology=None, algorithm=None, dead_links=(), slow_every=1, seed=0)
+
+    @property
+    def on_topology(self) -> bool:
+        """Whether GPUs are joined by a topology instead of TrioSim's ring, chain or circuits."""
+        if self.interconnect == "optical" or self.case == 0:
+            return False
+        other = self.algorithm not in (None, "ring")
+        return self.topology is not None or other or bool(self.dead_links)
+
+    @property
+    def faults(self) -> dict[str, float]:
+        """Connections that are not whole, and the share of their bandwidth that is left."""
+        return dict(_fault(text) for text in self.dead_links)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, with the version of their meaning."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         if self.rank_speed is not None:
             values["rank_speed"] = {str(rank): speed for rank, speed in self.speeds.items()}
+        values["dead_links"] = list(self.dead_links)
+        if isinstance(self.topology, Description):
+            values["topology"] = self.topology.to_dict()
         return {"schema_version": SCHEMA_VERSION, **values}
 
     @classmethod
@@ -223,7 +285,7 @@ def _folder(name: str, value: object) -> str:
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int | None:
-    if value is None and name not in ("case", "gpus", "accumulate", "capacity_log2"):
+    if value is None and name not in NOT_NONE:
         return None
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     try:
@@ -258,6 +320,30 @@ def _gpu(name: str, value: str | None) -> str | None:
         return None if value is None else load_gpu(value).name
     except ConfigError as error:
         raise ConfigError(name, error.value, error.problem) from None
+
+
+def _faults(given: Any) -> tuple[str, ...]:
+    if isinstance(given, Mapping):
+        given = [f"{name}={share!r}" for name, share in given.items()]
+    texts = [given] if isinstance(given, str) else given
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(k, str) for k in texts):
+        raise ConfigError("dead_links", given, 'must be connections, as in ["3-4", "0-1=0.5"]')
+    for text in texts:
+        _fault(text)
+    return tuple(dict.fromkeys(text.strip() for text in texts))
+
+
+def _fault(text: str) -> tuple[str, float]:
+    """A connection by its ends and the share of its bandwidth that is left: "3-4" or "3-4=0.5"."""
+    name, equals, left = text.partition("=")
+    try:
+        share = float(left) if equals else 0.0
+    except ValueError:
+        share = math.nan
+    if not name.strip() or not 0 <= share < 1:
+        legal = 'must be a connection, as in "3-4" (dead) or "3-4=0.5" (half of its bandwidth left)'
+        raise ConfigError("dead_links", text, legal)
+    return name.strip(), share
 
 
 def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:

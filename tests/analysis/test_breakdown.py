@@ -96,6 +96,49 @@ def test_a_rank_that_ends_early_is_idle():
     assert classes(made, 0) == {"compute": 1.0, "idle": 2.0}
 
 
+def test_slowed_compute_keeps_the_phases_own_time_and_shows_the_rest():
+    made = program(rank(0), rank(1))
+    made.overlap_slowdown = 0.25
+    first = [made.compute(c, "a", "forward", 2.0 + c) for c in range(2)]
+    for c in range(2):
+        made.compute(c, "b", "backward", 6.0)
+    ends = [(0, "collective", "all-reduce"), (1, "collective", "all-reduce")]
+    reduced = move(made, ends, 5.0, [[task] for task in first])
+    for c in range(2):
+        made.compute(c, "o", "optimizer", 1.0, [reduced[c]])
+    # From 3 s to 8 s both do 4 s of work; rank 0 had done 1 s of b before.
+    timeline = execute(made)
+    for c, end_s in ((0, 10.0), (1, 11.0)):
+        found = break_down(timeline, c)
+        assert found.compute_s == pytest.approx(
+            {"forward": 2.0 + c, "backward": 6.0, "optimizer": 1.0, "slowdown": 1.0}
+        )
+        assert found.classes_s["compute"] == pytest.approx(end_s)
+        assert sum(found.classes_s.values()) == pytest.approx(timeline.total_s, rel=1e-12)
+    assert classes(made, 0) == pytest.approx({"compute": 10.0, "idle": 1.0})
+
+
+def test_compute_that_nothing_overlaps_has_no_slowdown_not_even_a_rounding_error():
+    made = program(rank(0))
+    made.overlap_slowdown = 0.25
+    for _ in range(100):
+        made.compute(0, "a", "forward", 0.1)  # not a binary fraction, so clock readings round
+    last = made.compute(0, "b", "backward", 0.1)
+    move(made, [(0, "collective", "all-reduce")], 1.0, [[last]])
+    assert break_down(execute(made), 0).compute_s["slowdown"] == 0
+
+
+def test_without_a_slowdown_compute_has_only_phases():
+    made = program(rank(0))
+    made.compute(0, "a", "forward", 2.0)
+    move(made, [(0, "collective", "all-reduce")], 1.0, [[]])
+    assert break_down(execute(made), 0).compute_s == {
+        "forward": 2.0,
+        "backward": 0.0,
+        "optimizer": 0.0,
+    }
+
+
 def test_communication_is_summed_over_ranks_and_its_times_are_means():
     made = program(RankClass(members=(0, 1, 2)), rank(3))
     a = made.compute(0, "a", "backward", 2.0)

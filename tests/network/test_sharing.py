@@ -1,5 +1,6 @@
 """Max-min fairness: golden rates, and the property that defines it."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,3 +48,58 @@ def test_no_link_is_overloaded_and_every_flow_crosses_a_full_link_where_it_has_t
             and rates[flow] >= max(rates[f] for f, r in flows.items() if k in r) * (1 - 1e-9)
             for k in route
         )
+
+
+weighted = st.dictionaries(
+    st.integers(0, 5), st.floats(0.05, 1.0), min_size=1, max_size=4
+).map(lambda weights: {link: w / max(weights.values()) for link, w in weights.items()})  # fmt: skip
+
+
+@given(
+    st.lists(st.floats(0.1, 10.0), min_size=6, max_size=6),
+    st.lists(weighted, min_size=1, max_size=8),
+)
+def test_rates_are_those_of_linear_programming(capacities, flows):
+    rates = fair_rates(dict(enumerate(capacities)), dict(enumerate(flows)))
+    assert list(map(rates.get, range(len(flows)))) == pytest.approx(
+        by_linear_programs(capacities, flows), rel=1e-6
+    )
+
+
+def by_linear_programs(capacities, flows):
+    """Lexicographic max-min: raise the lowest rate as far as it goes, fix who is at it, repeat.
+
+    A flow is fixed where, with no other below the level, it cannot exceed it.
+    """
+    optimize = pytest.importorskip("scipy.optimize")
+    count = len(flows)
+    put = np.array([[weights.get(k, 0.0) for weights in flows] for k in range(len(capacities))])
+    fixed = {}
+
+    def best(objective, lowest):
+        """The objective's maximum over the rates and, as last variable, their lowest."""
+        bounds = [(fixed.get(f, lowest), fixed.get(f)) for f in range(count)] + [(0, None)]
+        free = [f for f in range(count) if f not in fixed]
+        above = np.zeros((len(free), count + 1))
+        above[range(len(free)), free] = -1.0
+        above[:, count] = 1.0
+        answer = optimize.linprog(
+            -np.array(objective),
+            A_ub=np.vstack([np.hstack([put, np.zeros((len(put), 1))]), above]),
+            b_ub=np.concatenate([np.array(capacities) * (1 + 1e-12), np.zeros(len(free))]),
+            bounds=bounds,
+        )
+        assert answer.status == 0, answer.message
+        return -answer.fun
+
+    while len(fixed) < count:
+        lowest = best([0.0] * count + [1.0], 0.0)
+        highest = {
+            f: best([float(f == g) for g in range(count)] + [0.0], lowest * (1 - 1e-10))
+            for f in range(count)
+            if f not in fixed
+        }
+        stuck = [f for f, rate in highest.items() if rate <= lowest * (1 + 1e-7)]
+        assert stuck
+        fixed |= dict.fromkeys(stuck, lowest * (1 - 1e-12))
+    return [fixed[f] for f in range(count)]

@@ -24,9 +24,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from triosim.engine.program import COMPUTE_PHASES
-from triosim.engine.timeline import Timeline
+from triosim.engine.timeline import Floats, Integers, Timeline
+
+SLOWDOWN = "slowdown"  # the part of compute that is there only because communication overlaps it
+ROUNDING = 1e-12  # of the step: differences of clock readings below it say nothing
 
 CLASSES = (
     "compute",
@@ -61,7 +65,9 @@ class Gap:
 class Breakdown:
     """One rank class's step. `classes_s` sums to the step; `compute_s` splits its first entry.
 
-    `exposed_s` splits exposed communication by (phase, purpose) of the transfer.
+    `compute_s` is by phase; where the program slows compute while communication overlaps it, phases
+    keep the time that they take alone and `SLOWDOWN` is the rest. `exposed_s` splits exposed
+    communication by (phase, purpose) of the transfer.
     """
 
     classes_s: Mapping[str, float]
@@ -74,9 +80,7 @@ def break_down(timeline: Timeline, rank_class: int) -> Breakdown:
     """The classes of one rank class."""
     tasks = timeline.tasks(rank_class, "compute")
     start, end = timeline.start_s[tasks], timeline.end_s[tasks]
-    phases = np.array(timeline.program.phase, dtype=object)[tasks]
-    busy = end - start
-    compute = {phase: float(busy[phases == phase].sum()) for phase in COMPUTE_PHASES}
+    compute = _split_compute(timeline, tasks, end - start)
     gaps = _gaps(timeline, rank_class, tasks.tolist(), start, end)
     classes = dict.fromkeys(CLASSES, 0.0)
     classes["compute"] = sum(compute.values())
@@ -87,6 +91,20 @@ def break_down(timeline: Timeline, rank_class: int) -> Breakdown:
             key = transfer_key(timeline, gap.cause)
             exposed[key] = exposed.get(key, 0.0) + gap.seconds
     return Breakdown(classes_s=classes, compute_s=compute, exposed_s=exposed, gaps=gaps)
+
+
+def _split_compute(timeline: Timeline, tasks: Integers, busy_s: Floats) -> dict[str, float]:
+    program, phases = timeline.program, timeline.phase[tasks]
+    if not program.overlap_slowdown:
+        return _by_phase(phases, busy_s)
+    alone_s = np.array([program.duration_s[task] for task in tasks.tolist()])
+    slowed = busy_s - alone_s > ROUNDING * timeline.total_s
+    own_s = np.where(slowed, alone_s, busy_s)
+    return {**_by_phase(phases, own_s), SLOWDOWN: float((busy_s - own_s).sum())}
+
+
+def _by_phase(phases: npt.NDArray[np.object_], seconds: Floats) -> dict[str, float]:
+    return {phase: float(seconds[phases == phase].sum()) for phase in COMPUTE_PHASES}
 
 
 def transfer_key(timeline: Timeline, task: int) -> tuple[str, str]:
@@ -132,12 +150,12 @@ def _explain(
     Transfers of this rank come first; from the first task on another rank on, everything before is
     that rank's doing.
     """
-    program, classes = timeline.program, timeline.class_list
+    program = timeline.program
     pieces: list[Gap] = []
     while high > low and cause >= 0:
         transfer = program.transfer[cause]
-        ends = program.ends[transfer] if transfer >= 0 else (cause,)
-        if all(classes[end] != rank_class for end in ends):
+        own = timeline.joined[transfer] if transfer >= 0 else (timeline.class_list[cause],)
+        if rank_class not in own:
             staged = program.classes[rank_class].stage is not None
             pieces.append(Gap(low, high, "bubble" if staged else "imbalance", cause, before))
             return pieces[::-1]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triosim.errors import counted
 from triosim.network.closed_forms import ring_all_reduce
 from triosim.parallel.plan import Plan
 from triosim.trace.parameters import find_parameters
@@ -110,8 +111,9 @@ def _links(result: Result, plan: Plan) -> Outcome:
     )
     sent = np.zeros(len(program.links))
     for load in program.loads:
-        for link, size in load.bytes_by_link:
-            sent[link] += size
+        for part in load.parts:
+            for link, size in part.bytes_by_link:
+                sent[link] += size
     wrong = [
         i for i in range(len(sent)) if not _close(float(sent[i]), float(timeline.carried_bytes[i]))
     ]
@@ -127,7 +129,7 @@ def _collectives(result: Result, plan: Plan) -> Outcome:
     """Each all-reduce takes its closed form: nothing else uses the ring meanwhile."""
     program, timeline = result.tasks.program, result.tasks
     first = [ends[0] for ends in program.ends if program.phase[ends[0]] == "all-reduce"]
-    if not first or plan.wire.circuit_setup_s:
+    if not first or plan.wire.circuit_setup_s or result.scenario.on_topology:
         return
     worst, moved = 0.0, 0.0
     for task in first:
@@ -138,8 +140,30 @@ def _collectives(result: Result, plan: Plan) -> Outcome:
     yield (
         "ring-all-reduce",
         worst <= RELATIVE * timeline.total_s,
-        f"{len(first)} all-reduces take 2(n-1)a + 2(n-1)/n S/B each, {moved * 1e3:.6g} ms in all; "
-        f"largest difference {worst * 1e3:.3g} ms.",
+        f"{counted(len(first), 'all-reduce')} of 2(n-1)a + 2(n-1)/n S/B each, {moved * 1e3:.6g} ms "
+        f"in all; largest difference {worst * 1e3:.3g} ms.",
+    )
+
+
+def _alone(result: Result, plan: Plan) -> Outcome:
+    """No transfer is faster than its latencies and its bytes on otherwise empty links."""
+    program, timeline = result.tasks.program, result.tasks
+    if not program.loads:
+        return
+    capacity = [link.bytes_per_s for link in program.links]
+    worst = 0.0
+    for load, ends in zip(program.loads, program.ends, strict=True):
+        least = sum(
+            part.latency_s + max((b / capacity[k] for k, b in part.bytes_by_link), default=0.0)
+            for part in load.parts
+        )
+        took = float(timeline.end_s[ends[0]] - timeline.start_s[ends[0]])
+        worst = max(worst, least - took)
+    yield (
+        "transfer-times",
+        worst <= RELATIVE * timeline.total_s,
+        f"None of {counted(len(program.loads), 'transfer')} is faster than its latency and its "
+        f"bytes on empty links; largest shortfall {worst * 1e3:.3g} ms.",
     )
 
 
@@ -193,8 +217,8 @@ def _speedup(result: Result, plan: Plan) -> Outcome:
     yield (
         "speed-up",
         speedup <= plan.gpus * (1 + RELATIVE),
-        f"{plan.gpus} GPUs are {speedup:.6g} times as fast as one, not more than "
-        f"{plan.gpus}{note}.",
+        f"The speed-up on {counted(plan.gpus, 'GPU')} is {speedup:.6g}, not more than "
+        f"{plan.gpus:,}{note}.",
     )
 
 
@@ -253,6 +277,7 @@ _RULES: tuple[Callable[[Result, Plan], Outcome], ...] = (
     _recorded_time,
     _links,
     _collectives,
+    _alone,
     _overlap,
     _speedup,
     _memory,

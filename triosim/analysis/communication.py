@@ -34,16 +34,17 @@ def summarise_communication(
     """One row per kind and purpose, the longest exposed first."""
     program = timeline.program
     ranks = sum(len(c.members) for c in program.classes)
-    rows: dict[tuple[str, str], list[int]] = {}
+    rows: dict[tuple[str, str], dict[int, list[int]]] = {}
     for task, transfer in enumerate(program.transfer):
         if transfer >= 0:
-            rows.setdefault(transfer_key(timeline, task), []).append(task)
+            by_class = rows.setdefault(transfer_key(timeline, task), {})
+            by_class.setdefault(timeline.class_list[task], []).append(task)
     result = []
-    for (kind, purpose), tasks in rows.items():
+    for (kind, purpose), by_class in rows.items():
         moved = busy = exposed = 0.0
         for c, rank_class in enumerate(program.classes):
             members = len(rank_class.members)
-            own = [task for task in tasks if timeline.rank_class[task] == c]
+            own = by_class.get(c, [])
             remote = kind in ("fetch", "store")
             sizes = program.bytes if remote else program.sent_bytes
             moved += members * sum(sizes[task] for task in own)
@@ -53,7 +54,9 @@ def summarise_communication(
             Communication(
                 kind=kind,
                 purpose=purpose,
-                transfers=len({program.transfer[task] for task in tasks}),
+                transfers=len(
+                    {program.transfer[task] for own in by_class.values() for task in own}
+                ),
                 bytes=moved,
                 busy_s=busy / ranks,
                 exposed_s=exposed / ranks,

@@ -49,10 +49,10 @@ def memory_curves(timeline: Timeline) -> list[MemoryCurve]:
     started, ended = _positions(timeline)
     order = np.argsort(np.where(given, started[task], ended[task]), kind="stable")
     time_s = np.where(given, timeline.start_s[task], timeline.end_s[task])
-    rank_class = timeline.rank_class[task]
+    order = order[np.argsort(timeline.rank_class[task[order]], kind="stable")]
+    starts = np.searchsorted(timeline.rank_class[task[order]], np.arange(1, len(program.classes)))
     curves = []
-    for c, resident in enumerate(program.resident):
-        own = order[rank_class[order] == c]
+    for resident, own in zip(program.resident, np.split(order, starts), strict=True):
         changes = np.zeros((len(own) + 1, len(CATEGORIES)), dtype=np.int64)
         for name, start in resident:
             changes[0, codes[name]] += start

@@ -7,11 +7,13 @@ same program always gives the same timeline.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import simpy
 
+from triosim.engine.overlap import Overlap
 from triosim.engine.program import Program
 from triosim.engine.timeline import Timeline
 from triosim.errors import Infeasible
@@ -19,6 +21,8 @@ from triosim.network.fabric import Fabric
 from triosim.network.optical import CircuitSwitch
 
 Process = Generator[simpy.Event, Any, None]
+
+COPY_ENGINE_PHASES = ("fetch", "store")  # these take nothing from the computation beside them
 
 
 def execute(program: Program, circuits: CircuitSwitch | None = None) -> Timeline:
@@ -30,8 +34,8 @@ def execute(program: Program, circuits: CircuitSwitch | None = None) -> Timeline
     env = simpy.Environment()
     fabric = Fabric(env, program.links, circuits)
     run = _Run(program, env, fabric)
-    for queue in _queues(program):
-        env.process(run.stream(queue))
+    for stream, queue in zip(program.streams, _queues(program), strict=True):
+        env.process(run.stream(queue, stream.rank_class))
     events = 0
     while env.peek() < float("inf"):
         env.step()
@@ -50,6 +54,7 @@ def execute(program: Program, circuits: CircuitSwitch | None = None) -> Timeline
         log=np.array(run.log, dtype=np.int64),
         carried_bytes=np.array(fabric.carried_bytes),
         peak_bytes_per_s=np.array(fabric.peak_bytes_per_s),
+        link_steps=fabric.steps,
         events=events,
     )
 
@@ -80,14 +85,18 @@ class _Run:
         self._waiting: dict[int, simpy.Event] = {}
         self._missing = [len(ends) for ends in program.ends]
         self._arrived: list[simpy.Event | None] = [None] * len(program.loads)
+        slowdown = program.overlap_slowdown
+        self._overlap = Overlap(env, len(program.classes), slowdown) if slowdown else None
         self.start_s = [0.0] * count
         self.end_s = [0.0] * count
         self.log: list[int] = []
 
-    def stream(self, queue: list[int]) -> Process:
-        """Work through one stream in order."""
-        env, program = self._env, self._program
-        timeout: Callable[[float], simpy.Event] = env.timeout
+    def stream(self, queue: list[int], rank_class: int) -> Process:
+        """Work through one stream of a class in order."""
+        env, program, overlap = self._env, self._program, self._overlap
+        compute: Callable[[float], simpy.Event] = (
+            env.timeout if overlap is None else partial(overlap.compute, rank_class)
+        )
         for task in queue:
             if self._blockers[task]:
                 ready = self._waiting[task] = env.event()
@@ -100,7 +109,7 @@ class _Run:
                 self.log.append(task)
                 duration_s = program.duration_s[task]
                 if duration_s > 0:
-                    yield timeout(duration_s)
+                    yield compute(duration_s)
             self._finish(task)
 
     def _join(self, transfer: int) -> simpy.Event:
@@ -114,10 +123,19 @@ class _Run:
                 self.start_s[end] = self._env.now
                 self.log.append(end)
             delivered = self._fabric.transfer(self._program.loads[transfer])
+            if self._overlap is not None:
+                self._slow_down(self._overlap, transfer, delivered)
             if len(self._program.ends[transfer]) == 1:
                 return delivered
             delivered.callbacks.append(done.trigger)
         return done
+
+    def _slow_down(self, overlap: Overlap, transfer: int, delivered: simpy.Event) -> None:
+        """The computations of the transfer's ranks, until it has arrived."""
+        program = self._program
+        for end in program.ends[transfer]:
+            if program.phase[end] not in COPY_ENGINE_PHASES:
+                overlap.transfer(program.streams[program.stream[end]].rank_class, delivered)
 
     def _finish(self, task: int) -> None:
         self.end_s[task] = self._env.now

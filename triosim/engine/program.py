@@ -49,7 +49,8 @@ class Program:
 
     Memory is three columns of changes: `memory_bytes` of a category are given out when the task
     starts, or taken back (negative) when it ends. `resident` is what each class has from the start.
-    `provenance_s` is the computing time of all ranks by where it is from.
+    `provenance_s` is the computing time of all ranks by where it is from. While at least one GPU to
+    GPU transfer of a rank is under way, its computations take 1 + `overlap_slowdown` times as long.
     """
 
     classes: list[RankClass] = field(default_factory=list)
@@ -71,6 +72,7 @@ class Program:
     memory_bytes: list[int] = field(default_factory=list)
     resident: list[list[tuple[str, int]]] = field(default_factory=list)
     provenance_s: dict[str, float] = field(default_factory=dict)
+    overlap_slowdown: float = 0.0
     _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -10,17 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from triosim.engine.program import Program
+from triosim.network.fabric import step_function
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Timeline:
     """Starts and ends of a program's tasks, in seconds.
 
     `log` is the order of events: t for the start of task t, ~t for its end. `carried_bytes` and
-    `peak_bytes_per_s` are per link; `events` counts the engine's steps.
+    `peak_bytes_per_s` are per link, `link_steps` what `usage` reads; `events` counts the engine's
+    steps. Equality is identity.
     """
 
     program: Program
@@ -29,11 +31,20 @@ class Timeline:
     log: Integers
     carried_bytes: Floats
     peak_bytes_per_s: Floats
+    link_steps: list[list[float]]
     events: int
+
+    def __post_init__(self) -> None:
+        for times in (self.start_s, self.end_s, self.log):
+            times.setflags(write=False)
 
     @property
     def total_s(self) -> float:
         return float(self.end_s.max(initial=0.0))
+
+    def usage(self, link: int) -> tuple[Floats, Floats]:
+        """What a link carried when, as `network.fabric.step_function` says it."""
+        return step_function(self.link_steps[link])
 
     @cached_property
     def predecessors(self) -> list[tuple[int, ...]]:
@@ -59,7 +70,15 @@ class Timeline:
     def critical(self) -> list[int]:
         """For each task the predecessor that ended last (-1: none): why it did not start before."""
         end = self.end_s.tolist()
-        return [max(p, key=end.__getitem__) if p else -1 for p in self.predecessors]
+        critical: list[int] = []
+        for task, before in enumerate(self.predecessors):
+            transfer = self.program.transfer[task]
+            first = task if transfer < 0 else self.program.ends[transfer][0]
+            # All ends of a transfer wait for the same: the first one's answer is theirs.
+            known = first < task
+            last = critical[first] if known else max(before, key=end.__getitem__, default=-1)
+            critical.append(last)
+        return critical
 
     @cached_property
     def rank_class(self) -> Integers:
@@ -74,13 +93,35 @@ class Timeline:
         of_task: list[int] = self.rank_class.tolist()
         return of_task
 
+    @cached_property
+    def joined(self) -> list[frozenset[int]]:
+        """The rank classes that each transfer joins."""
+        return [frozenset(self.class_list[end] for end in ends) for ends in self.program.ends]
+
     def tasks(self, rank_class: int, stream: str | None = None) -> Integers:
         """The tasks of a class (of one of its streams), in order of emission."""
-        chosen = self.rank_class == rank_class
-        if stream is not None:
-            named = np.array([s.name == stream for s in self.program.streams], dtype=bool)
-            chosen &= named[np.array(self.program.stream, dtype=np.int64)]
-        return np.flatnonzero(chosen)
+        chosen = [
+            tasks
+            for name, tasks in self._by_class.get(rank_class, ())
+            if stream is None or name == stream
+        ]
+        return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def _by_class(self) -> dict[int, list[tuple[str, Integers]]]:
+        """Each class's streams by name, with their tasks."""
+        stream = np.array(self.program.stream, dtype=np.int64)
+        order = np.argsort(stream, kind="stable")
+        starts = np.searchsorted(stream[order], np.arange(1, len(self.program.streams)))
+        by_class: dict[int, list[tuple[str, Integers]]] = {}
+        for own, tasks in zip(self.program.streams, np.split(order, starts), strict=False):
+            by_class.setdefault(own.rank_class, []).append((own.name, tasks))
+        return by_class
+
+    @cached_property
+    def phase(self) -> npt.NDArray[np.object_]:
+        """The phase of each task, as an array."""
+        return np.array(self.program.phase, dtype=object)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what is derived, so that a result travels light between processes."""

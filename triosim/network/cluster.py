@@ -37,9 +37,11 @@ class Cluster:
     ) -> None:
         self.topology = topology
         self._algorithm = algorithm
-        self._planner = Planner(topology, protocol=protocol)
+        self._planner = Planner(topology)
+        self._protocol = protocol
         self._fold = fold
         self._everyone = one_group(topology.ranks)
+        self.links: Sequence[Link] = ()
 
     def all_reduce(self, size_bytes: float) -> Load:
         """All-reduce of an array of that size over all ranks."""
@@ -53,13 +55,20 @@ class Cluster:
     def collective(self, operation: str, groups: Ints, size_bytes: float) -> Load:
         """An operation on every group at once; `size_bytes` is the full array of one group."""
         algorithm = "direct" if operation == "send" else self._algorithm
-        planned = self._planner.plan(operation, groups, size_bytes, algorithm)
+        planned = self._planner.plan(
+            operation, groups, size_bytes, algorithm, protocol=self._protocol
+        )
         return Pending(
             bytes_by_link=(),
             latency_s=planned.latency_s,
             sent_bytes=planned.pattern.sent_share * size_bytes,
             planned=planned,
         )
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the links have protocol costs that were measured."""
+        return self._protocol and self.topology.protocol(self._everyone) is not None
 
     def settle(self, loads: Sequence[Load], first: int) -> tuple[list[Link], list[Load]]:
         """The links, to be numbered from `first`, and the loads with their bytes on them."""
@@ -107,15 +116,15 @@ class _Spread:
         pattern = planned.pattern
         if not pattern.phases:
             return Load(bytes_by_link=(), latency_s=0.0, sent_bytes=0.0)
-        size = planned.size_bytes * planned.cost.factor
+        cost, size = planned.cost, planned.size_bytes
         parts = [
             Load(
-                bytes_by_link=tuple((link, share * size) for link, share in shares),
+                bytes_by_link=tuple((link, share * factor * size) for link, share in shares),
                 latency_s=latency_s,
                 sent_bytes=0.0,
             )
-            for shares, latency_s in zip(
-                self._shares[id(pattern)], planned.phase_latencies_s, strict=True
+            for shares, factor, latency_s in zip(
+                self._shares[id(pattern)], cost.factors, cost.latencies_s, strict=True
             )
         ]
         return Load(

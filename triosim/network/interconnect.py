@@ -6,8 +6,9 @@ transfer between two ranks load. Remote memory is a link of its own for every GP
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from triosim.network.closed_forms import ring_all_reduce
 from triosim.network.links import Link, Load
@@ -31,15 +32,35 @@ class Wire:
         return self.circuit_setup_s is not None
 
 
+class Network(Protocol):
+    """What a parallelism asks of the network between GPUs."""
+
+    @property
+    def links(self) -> Sequence[Link]: ...
+
+    def all_reduce(self, size_bytes: float) -> Load:
+        """All-reduce of an array of that size over all ranks."""
+        ...
+
+    def send(self, source: int, target: int, size_bytes: float) -> Load:
+        """A transfer from one rank to another."""
+        ...
+
+
 class Interconnect:
     """Ranks joined by directed links.
 
-    `links[i]` carries what `Load.bytes_by_link` calls i. `ring` are the positions of the links that
-    an all-reduce loads, one in each direction of travel.
+    `links[i]` carries what `Load.bytes_by_link` calls i. `places[r]` is the GPU of an optical mesh
+    that rank r runs on, rank r itself where None.
     """
 
-    def __init__(self, wire: Wire, links: Sequence[Link], ranks: int) -> None:
+    def __init__(
+        self, wire: Wire, links: Sequence[Link], ranks: int, places: Sequence[int] | None = None
+    ) -> None:
         self.wire = wire
+        self._places = range(ranks) if places is None else places
+        # One tuple for all all-reduces: the circuit switch knows a set that stands by identity.
+        self._ring = self._circuits((r, (r + 1) % ranks) for r in range(ranks))
         self.links = list(links)
         self.ranks = ranks
         self._topology = Graph(
@@ -53,8 +74,7 @@ class Interconnect:
             bytes_by_link=tuple((i, cost.link_bytes) for i in range(len(self.links))),
             latency_s=cost.steps * self.wire.latency_s,
             sent_bytes=cost.link_bytes,
-            # All circuits of the ring are needed at the same instant, so one speaks for them all.
-            circuits=((0, 1),) if self.wire.optical else (),
+            circuits=self._ring,
         )
 
     def send(self, source: int, target: int, size_bytes: float) -> Load:
@@ -70,27 +90,33 @@ class Interconnect:
             bytes_by_link=tuple((i, size_bytes) for i in route),
             latency_s=len(route) * self.wire.latency_s,
             sent_bytes=size_bytes,
-            circuits=((source, target),) if self.wire.optical else (),
+            circuits=self._circuits([(source, target)]),
         )
 
+    def _circuits(self, pairs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        if not self.wire.optical:
+            return ()
+        return tuple((self._places[source], self._places[target]) for source, target in pairs)
 
-def ring(wire: Wire, ranks: int, *, folded: bool) -> Interconnect:
+
+def ring(
+    wire: Wire, ranks: int, places: Sequence[int] | None = None, *, folded: bool
+) -> Interconnect:
     """Each rank sends to the next. Folded: the links carry the same, so one stands for all."""
     if ranks == 1:
-        return Interconnect(wire, [], ranks)
+        return Interconnect(wire, [], ranks, places)
     if folded:
         links = [Link(name="ring", bytes_per_s=wire.bytes_per_s, source=0, target=1, members=ranks)]
     else:
         links = [_link(wire, rank, (rank + 1) % ranks) for rank in range(ranks)]
-    return Interconnect(wire, links, ranks)
+    return Interconnect(wire, links, ranks, places)
 
 
-def chain(wire: Wire, ranks: int) -> Interconnect:
+def chain(wire: Wire, ranks: int, places: Sequence[int] | None = None) -> Interconnect:
     """Each rank is joined to the next, in both directions."""
     pairs = [(rank, rank + 1) for rank in range(ranks - 1)]
-    return Interconnect(
-        wire, [_link(wire, a, b) for pair in pairs for a, b in (pair, pair[::-1])], ranks
-    )
+    links = [_link(wire, a, b) for pair in pairs for a, b in (pair, pair[::-1])]
+    return Interconnect(wire, links, ranks, places)
 
 
 def _link(wire: Wire, source: int, target: int) -> Link:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triosim.engine.program import Program
-from triosim.network.interconnect import Interconnect
+from triosim.network.interconnect import Network
 from triosim.parallel.plan import Plan, split_step
 from triosim.parallel.work import Work, lay_out, scaled_run
 from triosim.trace.model import Trace
@@ -87,7 +87,7 @@ def _step(trace: Trace, batch_sizes: tuple[int, ...]) -> _Step:
 
 
 def write_data_parallel(
-    plan: Plan, program: Program, network: Interconnect, buckets: Sequence[Bucket]
+    plan: Plan, program: Program, network: Network, buckets: Sequence[Bucket]
 ) -> None:
     """Every class's batches, the buckets' all-reduces beside the last one, then the optimizer."""
     step = _step(plan.trace, plan.batch_sizes)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from triosim.engine.program import MAX_TASKS, Program, RankClass
-from triosim.errors import Infeasible
-from triosim.network.interconnect import Interconnect
+from triosim.engine.program import Program, RankClass
+from triosim.network.interconnect import Network
 from triosim.parallel.plan import Plan
 from triosim.parallel.rank import RankWriter
 from triosim.parallel.residency import plan_residency
@@ -25,14 +24,9 @@ from triosim.parallel.work import Instance, Key, Run, lay_out, per_copy, scaled_
 from triosim.trace.memory import Buffer, Origin, find_memory
 
 
-def write_pipeline(plan: Plan, program: Program, network: Interconnect) -> None:
+def write_pipeline(plan: Plan, program: Program, network: Network) -> None:
     """Write all stages, then the transfers between them."""
     stages = cut_stages(plan.trace, plan.gpus, plan.stage_cut)
-    tasks = len(plan.batch_sizes) * len(plan.trace.operators)
-    if tasks > MAX_TASKS:
-        raise Infeasible(
-            f"This scenario needs more than {MAX_TASKS:,} tasks; use larger micro-batches."
-        )
     works = _stage_works(stages, plan.schedule, plan.batch_sizes)
     ranks = [_StageWriter(plan, program, work) for work in works]
     for rank in ranks:
@@ -72,6 +66,7 @@ class _StageWork:
         self.memory = find_memory(stages.trace)
         self.schedule: list[Step] = SCHEDULES[schedule](stage, stages.count, len(batch_sizes))
         self.blocks: dict[Step, _Block] = {}
+        self._own_optimizer = frozenset(stages.optimizer[stage])
         self.work = lay_out(stages.trace, self._runs(), holds=self._holds)
         self.optimizer = max((block.end for block in self.blocks.values()), default=0)
         self._add_relayed()
@@ -107,7 +102,7 @@ class _StageWork:
         home = self.stages.home(buffer)
         if optimizer:
             # A gradient or an intermediate result of another stage stays there.
-            own = buffer.uses[0] in self.stages.optimizer[self.stage]
+            own = buffer.uses[0] in self._own_optimizer
             return own or home == self.stage
         return home == self.stage or buffer.index in self._arriving(home)
 
@@ -285,7 +280,7 @@ class _StageWriter:
 def _connect(
     plan: Plan,
     program: Program,
-    network: Interconnect,
+    network: Network,
     source: _StageWriter,
     target: _StageWriter,
     phase: str,
@@ -325,7 +320,7 @@ def _connect(
 
 def _chain_optimizers(
     program: Program,
-    network: Interconnect,
+    network: Network,
     stages: CountedStages,
     source: _StageWriter,
     target: _StageWriter,

@@ -9,14 +9,17 @@ first; it is fetched again for its next use.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from triosim.errors import Infeasible
 from triosim.parallel.work import Key, Work
+
+_Rank = tuple[int, int, tuple[int, int]]  # -next use, -bytes, -key
 
 MAX_BYTES = 2**62  # sums stay within 64 bits
 
@@ -140,35 +143,45 @@ class _Planner:
     def tight(self, *, blocking_sends: bool) -> Residency:
         used = self.profile(early=False)
         plan = Residency(arrivals=[], blocking_sends=blocking_sends)
-        live: dict[Key, None] = dict.fromkeys(self.permanent)
+        live = set(self.permanent)
+        idle = [self._rank(key, 0) for key in live]
+        heapify(idle)
         for i, slot in enumerate(self.work.slots):
             needed = {*slot.uses, *slot.creates}
-            live.update(dict.fromkeys(key for key in needed if key not in live))
+            live |= needed
             while used[i] > self.capacity:
-                key = self._victim(i, live, needed)
-                del live[key]
+                key = self._victim(i, live, needed, idle)
+                live.remove(key)
                 self._evict(key, i, used, plan)
             for key in needed:
                 if key not in self.permanent and self.work.instances[key].uses[-1] == i:
-                    del live[key]
+                    live.remove(key)
                     if key not in self.sent:
                         plan.frees.setdefault(i, []).append(key)
+                else:
+                    heappush(idle, self._rank(key, i + 1))
         plan.initial = list(self.permanent)
         self._schedule(used, plan)
         return plan
 
-    def _victim(self, slot: int, live: dict[Key, None], needed: set[Key]) -> Key:
-        """What is needed last; of equals, the largest."""
-        idle = [key for key in live if key not in needed]
-        if not idle:
-            size = sum(self.work.instances[key].bytes for key in needed)
-            operator = self.work.trace.operators[self.work.slots[slot].run.operator]
-            raise Infeasible(
-                f"Operator {operator.id} ({operator.name}) needs {size:,} bytes in memory at once "
-                f"and a GPU has {self.capacity:,}; raise the memory capacity or use a smaller "
-                "batch."
-            )
-        return max(idle, key=lambda k: (self._next_use(k, slot), self.work.instances[k].bytes, k))
+    def _rank(self, key: Key, slot: int) -> _Rank:
+        """Lowest for what is evicted first: what is needed last; of equals, the largest."""
+        return -self._next_use(key, slot), -self.work.instances[key].bytes, (-key[0], -key[1])
+
+    def _victim(self, slot: int, live: set[Key], needed: set[Key], idle: list[_Rank]) -> Key:
+        """Take the next one off the heap `idle`, passing over entries that no longer hold."""
+        while idle:
+            rank = heappop(idle)
+            key = (-rank[2][0], -rank[2][1])
+            if key in live and key not in needed and rank == self._rank(key, slot):
+                return key
+        size = sum(self.work.instances[key].bytes for key in needed)
+        operator = self.work.trace.operators[self.work.slots[slot].run.operator]
+        raise Infeasible(
+            f"Operator {operator.id} ({operator.name}) needs {size:,} bytes in memory at once "
+            f"and a GPU has {self.capacity:,}; raise the memory capacity or use a smaller "
+            "batch."
+        )
 
     def _next_use(self, key: Key, slot: int) -> int:
         uses = self.work.instances[key].uses
@@ -206,6 +219,7 @@ class _Planner:
         first = [Arrival(key=key, slot=slot, gate=-1) for slot, _, key in self.arriving]
         wanted = sorted([*plan.arrivals, *first], key=lambda arrival: arrival.slot)
         plan.arrivals = []
+        stored = [store.before for store in plan.stores]  # ascending
         gate = -1
         for arrival in wanted:
             size = self.work.instances[arrival.key].bytes
@@ -215,5 +229,5 @@ class _Planner:
                 gate += 1 + int(full[-1])
             gate = min(gate, arrival.slot - 1)
             used[gate + 1 : arrival.slot] += size
-            stores = sum(store.before <= gate + 1 for store in plan.stores)
+            stores = bisect_right(stored, gate + 1)
             plan.arrivals.append(replace(arrival, gate=gate, stores=stores))

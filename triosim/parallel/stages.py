@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, counted
 from triosim.trace.memory import Buffer, Origin, find_memory
 from triosim.trace.model import Trace
 from triosim.trace.parameters import find_parameters
@@ -124,7 +124,7 @@ def cut_stages(trace: Trace, stages: int, rule: str) -> Stages:
             "gpus",
             stages,
             f"case 4 needs a forward operator for every stage and the trace has {len(forward)}; "
-            f"use at most {len(forward)} GPUs"
+            f"use at most {counted(len(forward), 'GPU')}"
             if forward
             else "case 4 needs forward operators and the trace has none",
         )

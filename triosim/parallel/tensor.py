@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from triosim.engine.program import Program
 from triosim.errors import TraceFormatError
-from triosim.network.interconnect import Interconnect
+from triosim.network.interconnect import Network
 from triosim.parallel.plan import Plan
 from triosim.parallel.work import Work, lay_out, scaled_run
 from triosim.trace.memory import find_memory
@@ -20,7 +20,7 @@ from triosim.trace.model import Trace
 from triosim.trace.parameters import find_parameters
 
 
-def write_tensor_parallel(plan: Plan, program: Program, network: Interconnect) -> None:
+def write_tensor_parallel(plan: Plan, program: Program, network: Network) -> None:
     """Operator by operator over all classes, since a flagged one joins them."""
     trace, n = plan.trace, plan.gpus
     (batch_size,) = plan.batch_sizes

@@ -37,12 +37,13 @@ class Role(StrEnum):
 
 @dataclass(slots=True)
 class Buffer:
-    """One life of a storage. `uses` are the operators that read, update or write it, ascending."""
+    """One life of a storage. `uses` are the operators that read, update or write it, ascending;
+    `tensors` are in the order of first use."""
 
     index: int
     origin: Origin
     bytes: int
-    tensors: list[Tensor]
+    tensors: dict[Tensor, None]
     uses: list[int] = field(default_factory=list)
     role: Role = Role.ACTIVATIONS
     scales: bool = True
@@ -51,8 +52,7 @@ class Buffer:
 
     def touch(self, operator: int, tensor: Tensor) -> None:
         self.bytes = max(self.bytes, tensor.bytes)
-        if tensor not in self.tensors:
-            self.tensors.append(tensor)
+        self.tensors[tensor] = None
         if not self.uses or self.uses[-1] != operator:
             self.uses.append(operator)
 
@@ -78,7 +78,7 @@ def find_memory(trace: Trace) -> Memory:
     creates: list[list[int]] = []
 
     def begin(operator: int, tensor: Tensor, origin: Origin) -> Buffer:
-        buffer = Buffer(len(buffers), origin, tensor.bytes, [])
+        buffer = Buffer(len(buffers), origin, tensor.bytes, {})
         buffers.append(buffer)
         current[tensor.storage] = buffer
         buffer.touch(operator, tensor)
@@ -136,6 +136,6 @@ _WEIGHT_KINDS = ("weight", "bias", "running_")
 
 def _is_input(buffer: Buffer, trace: Trace) -> bool:
     """Samples and labels grow with the batch; frozen weights and running statistics do not."""
-    tensor = buffer.tensors[0]
+    tensor = next(iter(buffer.tensors))
     batch_like = bool(tensor.shape) and tensor.shape[0] % trace.batch_size == 0
     return batch_like and not tensor.kind.startswith(_WEIGHT_KINDS)

@@ -113,34 +113,46 @@ def _align(
     already aligned, else by the sequence of sizes.
     """
     aligned = dict(index)
+    by_first: dict[int, list[tuple[int, ...]]] = {}
+    by_sizes: dict[tuple[int, ...], int] = {}
+    for number, group in enumerate(groups):
+        by_first.setdefault(group[0], []).append(group)
+        if len(group) > 1:
+            by_sizes.setdefault(tuple(tensors[p].numel for p in group), number)
+    order = {group: number for number, group in enumerate(groups)}
     pending = list(optimizer)
     while pending:
-        left = [op for op in pending if not _align_one(op, groups, tensors, aligned)]
+        left = []
+        for op in pending:
+            fitting = _fitting(op, by_first, aligned)
+            if fitting:
+                _lay_out(op, min(fitting, key=order.__getitem__), tensors, aligned)
+            else:
+                left.append(op)
         if len(left) == len(pending):
             break
         pending = left
+    lengths = sorted({len(sizes) for sizes in by_sizes})
     for op in pending:
-        for group in groups:
-            sizes = [tensors[p].numel for p in group]
-            if len(group) > 1 and [t.numel for t in op.inputs[: len(group)]] == sizes:
-                _lay_out(op, group, tensors, aligned)
-                break
+        numels = tuple(t.numel for t in op.inputs)
+        alike = [by_sizes[numels[:n]] for n in lengths if numels[:n] in by_sizes]
+        if alike:
+            _lay_out(op, groups[min(alike)], tensors, aligned)
     return aligned
 
 
-def _align_one(
-    op: Operator,
-    groups: Sequence[tuple[int, ...]],
-    tensors: Sequence[Tensor],
-    aligned: dict[int, int],
-) -> bool:
-    for group in groups:
-        for start in range(0, len(op.inputs) - len(group) + 1, len(group)):
-            chunk = op.inputs[start : start + len(group)]
-            if all(aligned.get(t.id) == p for t, p in zip(chunk, group, strict=True)):
-                _lay_out(op, group, tensors, aligned)
-                return True
-    return False
+def _fitting(
+    op: Operator, by_first: Mapping[int, Sequence[tuple[int, ...]]], aligned: Mapping[int, int]
+) -> list[tuple[int, ...]]:
+    """The groups that one of the operator's lists stands beside."""
+    beside = [aligned.get(t.id) for t in op.inputs]
+    return [
+        group
+        for start, first in enumerate(beside)
+        if first is not None
+        for group in by_first.get(first, ())
+        if start % len(group) == 0 and tuple(beside[start : start + len(group)]) == group
+    ]
 
 
 def _lay_out(
@@ -192,9 +204,11 @@ def _gradient_lists(
     lengths = {len(group) for group in groups}
     for op in optimizer:
         for length in lengths:
-            for start in range(0, len(op.inputs) - length + 1, length):
+            if len(op.inputs) % length:
+                continue
+            for start in range(0, len(op.inputs), length):
                 chunk = {t.id for t in op.inputs[start : start + length]}
-                if len(op.inputs) % length == 0 and not chunk.isdisjoint(seeds):
+                if not chunk.isdisjoint(seeds):
                     found |= chunk
     return frozenset(found)
 

@@ -8,11 +8,11 @@ the order decides: autograd runs backward operators in the reverse order of thei
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from triosim.trace.memory import Memory, Origin, Role, find_memory
+from triosim.trace.memory import Origin, Role, find_memory
 from triosim.trace.model import Trace
 
 
@@ -61,33 +61,53 @@ def _evidence(trace: Trace, backward: Sequence[int], forward: set[int]) -> list[
     several fit (a chain of equal operators, each reading what the one before made), each backward
     operator takes the one before the last one taken.
     """
-    memory = find_memory(trace)
+    users = _Users(trace, forward)
     found: list[int | None] = []
     taken: dict[str, int] = {}
     for i in backward:
         name = trace.operators[i].name
-        fitting = _fitting(trace, memory, i, forward)
-        earlier = [f for f in fitting if f < taken.get(name, len(trace.operators))]
-        choice = max(earlier or fitting, default=None)
+        fitting = users.fitting(i)
+        latest = taken.get(name, len(trace.operators))
+        earlier = [f[k - 1] for f in fitting for k in [bisect_left(f, latest)] if k]
+        choice = max(earlier or [f[-1] for f in fitting], default=None)
         if choice is not None:
             taken[name] = choice
         found.append(choice)
     return found
 
 
-def _fitting(trace: Trace, memory: Memory, operator: int, forward: set[int]) -> list[int]:
-    weights: list[int] = []
-    same: list[int] = []
-    others: list[int] = []
-    for b in memory.uses[operator]:
-        buffer = memory.buffers[b]
-        users = [use for use in buffer.uses if use in forward]
-        if buffer.role is Role.PARAMETERS:
-            weights += users
-        elif buffer.origin is Origin.PRODUCED:
-            same += [use for use in users if _same_kind(trace, use, operator)]
-            others += users[-1:]
-    return weights or same or others
+class _Users:
+    """The forward operators that use each buffer, ascending, found once per buffer and kind."""
+
+    def __init__(self, trace: Trace, forward: set[int]) -> None:
+        self._trace = trace
+        self._memory = find_memory(trace)
+        self._all = [[use for use in b.uses if use in forward] for b in self._memory.buffers]
+        self._alike: dict[tuple[int, str], list[int]] = {}
+
+    def fitting(self, operator: int) -> list[list[int]]:
+        """What could be the partner of a backward operator, by the buffer that says so."""
+        weights: list[list[int]] = []
+        same: list[list[int]] = []
+        others: list[list[int]] = []
+        for b in self._memory.uses[operator]:
+            buffer, users = self._memory.buffers[b], self._all[b]
+            if not users:
+                continue
+            if buffer.role is Role.PARAMETERS:
+                weights.append(users)
+            elif buffer.origin is Origin.PRODUCED:
+                alike = self._of_kind(b, operator)
+                same += [alike] if alike else []
+                others.append(users[-1:])
+        return weights or same or others
+
+    def _of_kind(self, buffer: int, operator: int) -> list[int]:
+        key = (buffer, self._trace.operators[operator].name)
+        if key not in self._alike:
+            users = self._all[buffer]
+            self._alike[key] = [f for f in users if _same_kind(self._trace, f, operator)]
+        return self._alike[key]
 
 
 def _same_kind(trace: Trace, forward: int, backward: int) -> bool:

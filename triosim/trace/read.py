@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from triosim.errors import TraceFormatError
+from triosim.errors import TraceFormatError, counted
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.table import Row, read_rows
 
@@ -213,8 +213,8 @@ def _tensors(
     sizes: Sequence[int | None] = row.integers(size_column) if row.text(size_column) else []
     if sizes and len(sizes) != len(ids):
         warnings.append(
-            f"{row.file}, line {row.line}: {len(ids)} tensors in {column} but {len(sizes)} sizes "
-            f"in {size_column}; sizes are taken from tensor.csv."
+            f"{row.file}, line {row.line}: {counted(len(ids), 'tensor')} in {column} but "
+            f"{counted(len(sizes), 'size')} in {size_column}; sizes are taken from tensor.csv."
         )
     if len(sizes) != len(ids):
         sizes = [None] * len(ids)

@@ -20,7 +20,8 @@ from triosim.network.topology.base import Floats, Ints, Topology
 class PhaseLoad:
     """`share[i]` of the array passes link `links[i]`, after `latency_s` in `steps` steps.
 
-    `seconds_per_byte` is the time of its fullest link for each byte of the array.
+    `seconds_per_byte` is the time of its fullest link for each byte of the array. `moves` are what
+    makes the phase up; `pipelined` ones feed each other.
     """
 
     links: Ints
@@ -28,6 +29,8 @@ class PhaseLoad:
     latency_s: float
     steps: int
     seconds_per_byte: float
+    moves: tuple[Move, ...]
+    pipelined: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,6 +102,8 @@ def _lay_phase(phase: Phase, topology: Topology) -> PhaseLoad | None:
         latency_s=sum(latencies) if phase.pipelined else max(latencies),
         steps=sum(steps) if phase.pipelined else max(steps),
         seconds_per_byte=float((share / topology.capacity_bytes_per_s[links]).max(initial=0.0)),
+        moves=phase.moves,
+        pipelined=phase.pipelined,
     )
 
 
@@ -128,7 +133,8 @@ def _sent(move: Move) -> float:
 def _merged(loads: Sequence[PhaseLoad]) -> list[PhaseLoad]:
     """Neighbouring phases that load the same links in proportion are one.
 
-    Alone and beside other traffic they take as long together as one after the other.
+    Alone and beside other traffic they take as long together as one after the other. Where several
+    moves share a phase they stay apart, so that each phase's latency remains that of its moves.
     """
     merged: list[PhaseLoad] = []
     for load in loads:
@@ -140,15 +146,23 @@ def _merged(loads: Sequence[PhaseLoad]) -> list[PhaseLoad]:
                 latency_s=before.latency_s + load.latency_s,
                 steps=before.steps + load.steps,
                 seconds_per_byte=before.seconds_per_byte + load.seconds_per_byte,
+                moves=before.moves + load.moves,
+                pipelined=True,
             )
         merged.append(load)
     return merged
 
 
 def _proportional(one: PhaseLoad, other: PhaseLoad) -> bool:
-    if len(one.links) != len(other.links) or not np.array_equal(one.links, other.links):
+    alike = len(one.links) == len(other.links) and np.array_equal(one.links, other.links)
+    if not alike or not (_in_a_row(one) and _in_a_row(other)):
         return False
     if not len(one.links):
         return True
     ratio = one.share / other.share
     return bool(ratio.max() - ratio.min() <= 1e-12 * ratio.max())
+
+
+def _in_a_row(load: PhaseLoad) -> bool:
+    """Whether its moves follow each other, so that their latencies add up."""
+    return load.pipelined or len(load.moves) == 1

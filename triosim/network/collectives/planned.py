@@ -4,33 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from triosim.errors import ConfigError
+from triosim.network.collectives import library
 from triosim.network.collectives.choose import candidates, cheapest, lay_out
+from triosim.network.collectives.library import Cost, Library
 from triosim.network.collectives.pattern import Pattern
-from triosim.network.protocol import IN_NETWORK, Calibration, Candidate, load_calibration
-from triosim.network.protocol import choose as choose_protocol
 from triosim.network.topology.base import Ints, Topology
 
 AUTO = "auto"
-# What NCCL has for a group inside one switch; its step times were calibrated with these.
-_LIBRARY = ("ring", "direct", "in-network", "hierarchical", "hierarchical-pipelined")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cost:
-    """`latency_s` to wait, then `factor` times the bytes on every link."""
-
-    latency_s: float
-    factor: float = 1.0
-    protocol: str | None = None
-
-    def time_s(self, pattern: Pattern, size_bytes: float) -> float:
-        """The time on an otherwise idle network."""
-        return self.latency_s + self.factor * size_bytes * pattern.seconds_per_byte
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +22,7 @@ class Planned:
     """One collective of a size on a topology.
 
     `candidates_s` are the times of all algorithms compared ("auto"); `why` says in a sentence what
-    decided.
+    decided. `busiest_share` of the array passes the link that is busy longest.
     """
 
     operation: str
@@ -60,48 +44,52 @@ class Planned:
         """The time on an otherwise idle network."""
         return self.cost.time_s(self.pattern, self.size_bytes)
 
-    @cached_property
-    def phase_latencies_s(self) -> tuple[float, ...]:
-        """The latency of each phase: in proportion to its steps where a protocol gives the sum."""
-        phases = self.pattern.phases
-        if self.cost.protocol is None:
-            return tuple(phase.latency_s for phase in phases)
-        steps = sum(phase.steps for phase in phases)
-        return tuple(self.cost.latency_s * phase.steps / steps for phase in phases)
-
 
 class Planner:
-    """Plans collectives on one topology; each operation on the same groups is laid out once.
+    """Plans collectives on one topology; each operation on the same groups is laid out once."""
 
-    With `protocol` the topology's links have the calibrated costs of a communication library, and
-    "auto" chooses among the algorithms which that has.
-    """
-
-    def __init__(self, topology: Topology, *, protocol: bool = False) -> None:
+    def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._protocol = protocol
+        self._library = Library(topology)
         self._patterns: dict[tuple[object, ...], dict[str, Pattern]] = {}
 
     def plan(
-        self, operation: str, groups: Ints, size_bytes: float, algorithm: str = AUTO
+        self,
+        operation: str,
+        groups: Ints,
+        size_bytes: float,
+        algorithm: str = AUTO,
+        *,
+        protocol: bool = False,
     ) -> Planned:
-        """Raises `ConfigError` on field "algorithm" where it cannot do that here."""
+        """The collective in every group at once, each over an array of that size.
+
+        With `protocol` the links have the calibrated costs of a communication library, and "auto"
+        chooses among the algorithms which that has.
+
+        Raises `ConfigError` on field "algorithm" where it cannot do that here.
+        """
         patterns = self._laid(operation, groups, algorithm)
-        name = self.topology.protocol(groups) if self._protocol else None
-        calibration = None if name is None else load_calibration(name)
-        if calibration is not None and algorithm == AUTO:
-            patterns = _in_library(patterns, calibration)
-        size = groups.shape[1]
-        costs = {
-            id(pattern): self._cost(operation, name, pattern, size, size_bytes, calibration)
-            for name, pattern in patterns.items()
-        }
-        choice = cheapest(patterns, size_bytes, lambda k, s: costs[id(k)].time_s(k, s))
+        ranks = groups.shape[1]
+        hosts = bool(self.topology.units(groups[0]))
+        costs: dict[int, Cost] = {}
+        for name, pattern in patterns.items():
+            if not protocol:
+                costs[id(pattern)] = library.ideal(pattern)
+                continue
+            cost = self._library.cost(name, pattern, ranks, size_bytes)
+            known = algorithm != AUTO or library.has(operation, name, hosts=hosts)
+            if cost is not None and (known or cost.protocol is None):
+                costs[id(pattern)] = cost
+        patterns = {name: k for name, k in patterns.items() if id(k) in costs}
+        if not patterns:
+            raise ConfigError("algorithm", algorithm, "the library of these links does not have it")
+        choice = cheapest(patterns, size_bytes, lambda k, size: costs[id(k)].time_s(k, size))
         return Planned(
             operation=operation,
             algorithm=choice.algorithm,
             size_bytes=size_bytes,
-            group_size=size,
+            group_size=ranks,
             pattern=choice.pattern,
             cost=costs[id(choice.pattern)],
             why=choice.why,
@@ -119,57 +107,10 @@ class Planner:
             )
         return self._patterns[key]
 
-    def _cost(
-        self,
-        operation: str,
-        algorithm: str,
-        pattern: Pattern,
-        ranks: int,
-        size_bytes: float,
-        calibration: Calibration | None,
-    ) -> Cost:
-        if calibration is None or not pattern.phases:
-            return Cost(latency_s=pattern.latency_s)
-        # Bytes as if one link of 1 byte/s carried them: their time is the pattern's at full rate.
-        moving = size_bytes * pattern.seconds_per_byte
-        own = (
-            moving / max(ranks - 1, 1) / _passes(operation)
-            if algorithm in ("ring", "direct")
-            else 0.0
-        )
-        if algorithm == IN_NETWORK and operation == "all-reduce":
-            # Each rank also takes part in the sums of its own 1/n: (1 + 1/n) S, as measured.
-            moving *= 1 + 1 / ranks
-        chosen = choose_protocol(
-            calibration,
-            [Candidate(algorithm=algorithm, steps=pattern.steps, link_bytes=moving, own_bytes=own)],
-            1.0,
-        )
-        factor = chosen.factor * (
-            moving / (size_bytes * pattern.seconds_per_byte) if moving else 1.0
-        )
-        name = None if chosen.protocol is None else chosen.protocol.name
-        return Cost(latency_s=chosen.latency_s, factor=factor, protocol=name)
-
     def _busiest(self, pattern: Pattern) -> float:
-        """The share of the array on the link that is busy longest."""
         shares = pattern.shares()
-        if not len(shares):
+        used = np.flatnonzero(shares)
+        if not len(used):
             return 0.0
-        return float(shares[np.argmax(shares / self.topology.capacity_bytes_per_s)])
-
-
-def _passes(operation: str) -> int:
-    return 2 if operation == "all-reduce" else 1
-
-
-def _in_library(patterns: dict[str, Pattern], calibration: Calibration) -> dict[str, Pattern]:
-    """Those that the library has on these links; all where it has none of them."""
-    kept = {
-        name: pattern
-        for name, pattern in patterns.items()
-        if name in _LIBRARY and (name != IN_NETWORK or calibration.in_network is not None)
-    }
-    if not kept:
-        raise ConfigError("algorithm", AUTO, f"{calibration.name} links have none for this")
-    return kept
+        busy = shares[used] / self.topology.capacity_bytes_per_s[used]
+        return float(shares[used[np.argmax(busy)]])

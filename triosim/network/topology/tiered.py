@@ -62,6 +62,7 @@ class Tiered:
             rail = gpu % inside * tier.links // inside
             separate = tier.per_gpu or tier.rails
             link = child * tier.links + rail if separate else child
+            link = (np.cumsum(np.bincount(link) > 0) - 1)[link]  # only links that someone uses
             switch = gpu // size
             if tier.rails:
                 switch = switch * tier.links + rail
@@ -132,6 +133,18 @@ class Tiered:
         total: Floats = steps[self._meeting(source, target) + 1]
         return total
 
+    def passing(self, link: int, source: Ints, target: Ints) -> Floats:
+        """The share of what each source sends to its target that passes the link."""
+        t = max(t for t, first in enumerate(self._offset) if first <= link)
+        down, number = divmod(link - self._offset[t], self._count[t])
+        here = self._link[t][target if down else source] == number
+        return np.asarray(here & (self._meeting(source, target) >= t), dtype=np.float64)
+
+    def strands(self) -> Ints:
+        """Parallel connections that each link stands for."""
+        each = [1 if tier.per_gpu or tier.rails else tier.links for tier in self.tiers]
+        return np.repeat(each, 2 * np.array(self._count))
+
     def diameter_s(self, groups: Ints) -> float:
         top = self._top(groups)
         return sum(tier.link.latency_s for tier in self.tiers[: top + 1])
@@ -142,7 +155,9 @@ class Tiered:
             return -1
         for t in range(len(self.tiers)):
             switch = self._switch[t][groups]
-            if (switch == switch[:, :1]).all():
+            # Group by group: one that a host joins need not be on one rail.
+            groups = groups[(switch != switch[:, :1]).any(axis=1)]
+            if not len(groups):
                 return t
         return len(self.tiers) - 1
 
@@ -172,11 +187,11 @@ class Tiered:
         ranks = groups.ravel()
         child = ranks
         for t in range(top + 1):
-            used = np.unique(np.stack((row, child, self._link[t][ranks])), axis=1)
-            # What one child of one group sends is spread over the links that its members use.
-            share = 1.0 / _peers(used[0], used[1])
             first, count = self._offset[t], self._count[t]
-            loads = np.bincount(used[2], share, count)
+            sender = row * (int(child.max()) + 1) + child
+            sender, link = np.divmod(np.unique(sender * count + self._link[t][ranks]), count)
+            # What one child of one group sends is spread over the links that its members use.
+            loads = np.bincount(link, 1.0 / _peers(sender), count)
             up[first : first + count] += loads
             down[first + count : first + 2 * count] += loads
             child = self._switch[t][ranks]

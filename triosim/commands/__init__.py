@@ -1,0 +1,1 @@
+"""The command line's words beside the base command: one file each."""

@@ -1,0 +1,55 @@
+"""What all commands share: the parser, standard output, and one line to standard error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import NoReturn
+
+from triosim.export.files import write_atomically
+
+
+class FlagError(Exception):
+    """A flag cannot be read; exit status 2."""
+
+
+class Parser(argparse.ArgumentParser):
+    """`python -m triosim NAME ...`; a mistake is one sentence instead of a usage text."""
+
+    def __init__(self, name: str, description: str, examples: str) -> None:
+        super().__init__(
+            prog=f"python -m triosim {name}".rstrip(),
+            description=description,
+            epilog=examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise FlagError(f"{message}; --help lists the flags.")
+
+
+def say(sentence: str) -> None:
+    """One line to standard error, also where a path or a value holds line breaks."""
+    print("triosim:", " ".join(sentence.splitlines()), file=sys.stderr)
+
+
+def print_text(text: str) -> None:
+    """To standard output, whatever its encoding; a reader that has seen enough is no error."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), end="", flush=True)
+    except OSError as error:
+        # Python writes what is left once more when it exits: to nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def write_json(place: str, text: str) -> None:
+    """To a file, or to standard output for "-"."""
+    if place == "-":
+        print_text(text)
+    else:
+        write_atomically(place, text)
