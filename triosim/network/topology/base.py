@@ -105,6 +105,14 @@ class Topology(Protocol):
         """In-network reduction inside each group, all at once; None where switches cannot."""
         ...
 
+    def passing(self, link: int, source: Ints, target: Ints) -> Floats:
+        """The share of what each source sends to its target that passes the link."""
+        ...
+
+    def strands(self) -> Ints:
+        """Parallel connections that each link stands for; traffic spreads evenly over them."""
+        ...
+
     def ends(self) -> tuple[Ints, Ints]:
         """Source and target node of each link; nodes below `ranks` are the ranks."""
         ...

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from triosim.errors import ConfigError, Infeasible
 from triosim.network.topology.base import Floats, Ints, Reduction, Topology
 from triosim.network.topology.graph import Edge, Graph
-from triosim.network.topology.routed import Routed, routed
 
 MAX_EXCHANGE = 1024  # ranks whose pairs are followed one by one
 
@@ -35,8 +34,8 @@ def degrade(topology: Topology, faults: Mapping[str, float]) -> Topology:
     """
     if not faults:
         return topology
-    left = _left(routed(topology), faults)
-    return Degraded(routed(topology), left)
+    left = _left(topology, faults)
+    return Degraded(topology, left)
 
 
 class Degraded:
@@ -45,7 +44,7 @@ class Degraded:
     Parallel links take over from a dead one in proportion to their bandwidth.
     """
 
-    def __init__(self, topology: Routed, left: Floats) -> None:
+    def __init__(self, topology: Topology, left: Floats) -> None:
         self._whole = topology
         self.ranks = topology.ranks
         self.capacity_bytes_per_s: Floats = topology.capacity_bytes_per_s * left
@@ -196,7 +195,7 @@ def _pairs(group: Ints) -> tuple[Ints, Ints]:
     return np.repeat(group, len(group)), np.tile(group, len(group))
 
 
-def _left(topology: Routed, faults: Mapping[str, float]) -> Floats:
+def _left(topology: Topology, faults: Mapping[str, float]) -> Floats:
     """The share of each link's bandwidth that the faults leave."""
     source, target = topology.ends()
     strands = topology.strands()

@@ -13,7 +13,6 @@ import numpy as np
 from triosim.errors import ConfigError
 from triosim.network.topology.base import Floats, Ints, Reduction, Topology
 from triosim.network.topology.lines import joined
-from triosim.network.topology.routed import routed
 from triosim.network.topology.tiered import Tier, Tiered
 
 
@@ -30,7 +29,7 @@ class Hosts:
         if not tiers:
             raise ConfigError("topology", "no tiers", "needs at least one tier to join the hosts")
         self.ranks = ranks
-        self._inside = routed(inside)
+        self._inside = inside
         self._per_host = inside.ranks
         self._hosts = -(-ranks // inside.ranks)
         first = tiers[0]
