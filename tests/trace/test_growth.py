@@ -69,18 +69,19 @@ def adam(in_words, layers):
     """Four operators of the optimizer for every parameter."""
     w, d, m, v, s = (1_000 * k for k in range(1, 6))
     steps = [
-        (("lerp_", [m + i, d + i], []), ("addcmul_", [v + i, d + i, d + i], []))
-        + (("sqrt", [v + i], [s + i]), ("addcdiv_", [w + i, m + i, s + i], []))
+        step
         for i in range(layers)
+        for step in (
+            ("lerp_", [m + i, d + i], []),
+            ("addcmul_", [v + i, d + i, d + i], []),
+            ("sqrt", [v + i], [s + i]),
+            ("addcdiv_", [w + i, m + i, s + i], []),
+        )
     ]
     return in_words(
         *(("forward", "aten::linear", [9_000, w + i], [9_001]) for i in range(layers)),
         *(("backward", "AddmmBackward0", [9_001, w + i], [d + i]) for i in range(layers)[::-1]),
-        *(
-            ("optimizer", f"aten::{n}", inputs, outputs)
-            for step in steps
-            for n, inputs, outputs in step
-        ),
+        *(("optimizer", f"aten::{n}", inputs, outputs) for n, inputs, outputs in steps),
     )
 
 
