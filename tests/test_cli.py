@@ -50,13 +50,27 @@ FLAGS = [
     ("gpu", "gpu", None, "H100", "h100-sxm"),
     ("trace-gpu", "trace_gpu", None, "h100-95gb", "h100-96gb"),
     ("slow", "rank_speed", None, "3=0.5", ((3, 0.5),)),
+    ("circuit-teardown-ms", "circuit_teardown_ms", 0, "2", 2),
+    ("wavelengths", "wavelengths", None, "4", 4),
+    ("topology", "topology", None, "torus:2x4", "torus:2x4"),
+    ("algorithm", "algorithm", None, "tree", "tree"),
+    ("dead-links", "dead_links", (), "3-4,0-1=0.5", ("3-4", "0-1=0.5")),
+    ("overlap-slowdown", "overlap_slowdown", None, "0.2", 0.2),
+    ("slow-every", "slow_every", 1, "10", 10),
+    ("jitter", "jitter", 0, ".05", 0.05),
+    ("seed", "seed", 0, "7", 7),
 ]
-SWITCHES = [("resident", "resident", False, True), ("no-fold", "fold", True, False)]
+SWITCHES = [
+    ("resident", "resident", False, True),
+    ("no-fold", "fold", True, False),
+    ("no-protocol", "protocol", True, False),
+]
 RESULT_NAMES = {
     *("total_ms", "compute_ms", "launch_wait_ms", "exposed_communication_ms", "bubble_ms"),
     *("imbalance_ms", "idle_ms", "busiest_compute_ms", "speedup", "samples_per_s"),
     *("communication_bytes", "fetched_bytes", "peak_memory_bytes", "per_rank", "checks"),
-    *("warnings", "scenario", "schema_version", "provenance"),
+    *("warnings", "scenario", "schema_version", "provenance", "network", "step_times"),
+    "assumptions",
 }
 
 
@@ -161,22 +175,41 @@ def test_slow_is_repeatable_and_the_last_flag_counts(scenario_of):
         ("-hop-latency-ns ten", "-hop-latency-ns ten: must be a number from 0 to 1e+12."),
         ("-optical-bandwidth 0", "-optical-bandwidth 0: must be a number from 1e-06 to 1e+09."),
         ("-circuit-setup-ms -1", "-circuit-setup-ms -1: must be a number from 0 to 1e+06."),
+        ("-circuit-teardown-ms x", "-circuit-teardown-ms x: must be a number from 0 to 1e+06."),
+        ("-wavelengths 0", "-wavelengths 0: must be a whole number from 1 to 4096."),
+        ("-topology tours", "-topology tours: no such topology; known are ring, switch"),
+        ("-topology {", "-topology {: no such topology; known are ring, switch"),
+        ("-topology no.toml", "-topology no.toml: No such file or directory."),
+        ("-topology hybrid-cube-mesh -GPUnumber 9 -case 1", "-topology hybrid-cube-mesh: this"),
+        ("-algorithm trees", "-algorithm trees: must be auto, ring, bidirectional-ring, tree"),
+        ("-algorithm torus -topology switch -case 1", "-algorithm torus: needs a ring, mesh or"),
+        ("-dead-links 3 -case 1", "--dead-links 3: no such link; there are, for example, GPU"),
+        ("-dead-links 3-4=2", '--dead-links 3-4=2: must be a connection, as in "3-4" (dead) or'),
+        ("-dead-links 0-9 -case 1", "--dead-links 0-9: no such link; there are, for example, GPU"),
+        ("-overlap-slowdown -1", "-overlap-slowdown -1: must be a number from 0 to 10."),
+        ("-slow-every 0", "-slow-every 0: must be a whole number from 1 to 1000."),
+        ("-jitter 1.5", "-jitter 1.5: must be a number from 0 to 1."),
+        ("-seed -1", "-seed -1: must be a whole number from 0 to 4294967295."),
         ("-interconnects 2", "-interconnects 2: must be 0 or 1."),
         ("-interconnects optical", "-interconnects optical: must be 0 or 1."),
         ("-ptp-convention bus", "-ptp-convention bus: must be algbw or link."),
         ("-schedule zb", "-schedule zb: must be gpipe or 1f1b."),
         ("-stage-cut size", "-stage-cut size: must be time or count."),
         ("-interconnects 1 -numRows 3", "-numRows 3: a mesh of 3 rows and 2 columns does not hold "
-         "8 GPUs; legal are 1 x 8, 2 x 4, 4 x 2, 8 x 1."),
+         "8 GPUs; legal: 1 x 8, 2 x 4, 4 x 2, 8 x 1."),
         ("-interconnects 1 -numCols 0", "-numCols 0: must be a whole number from 1 to 1048576."),
-        ("-interconnects 1 -numCols 16", "-numCols 16: a mesh of 1 rows and 16 columns does not"),
+        ("-interconnects 1 -numCols 16", "-numCols 16: a mesh of 1 row and 16 columns does not"),
         ("--slow 3", "--slow 3: must be RANK=SPEED, as in 3=0.5."),
         ("--slow x=1", "--slow x=1: must be RANK=SPEED, as in 3=0.5."),
         ("--slow 3=", "--slow 3=: must be RANK=SPEED, as in 3=0.5."),
         ("--slow 8=0.5", "--slow 8: ranks go from 0 to 7."),
         ("--slow -1=0.5", "--slow -1: ranks go from 0 to 7."),
-        ("--slow 3=0", "--slow 0.0: must be a number from 0.001 to 1000."),
-        ("--slow 3=nan", "--slow nan: must be a number from 0.001 to 1000."),
+        ("--slow 3=0", "--slow 3=0: the speed must be a number from 0.001 to 1000."),
+        ("--slow 3=nan", "--slow 3=nan: the speed must be a number from 0.001 to 1000."),
+        ("--slow nan", "--slow nan: must be RANK=SPEED, as in 3=0.5."),
+        ("--slow 0=0.5 --slow 0=2", "--slow 0=2: 0=0.5 came before; give each rank one speed."),
+        ("--slow 2=1 -slow 02=1", "--slow 02=1: 2=1 came before; give each rank one speed."),
+        ("--slow 9=0.5", "--slow 9: ranks go from 0 to 7."),
         ("-case 4 -GPUnumber 64", "-GPUnumber 64: case 4 needs a forward operator for every stage"),
         ("-foo", "-foo: no such flag; --help lists them."),
         ("---case 1", "---case: no such flag; --help lists them."),
@@ -254,7 +287,8 @@ def test_json_to_standard_output_is_json_only(capsys):
     assert values.keys() >= RESULT_NAMES
     assert [entry["rank"] for entry in values["per_rank"]] == [0, 1, 2]
     per_rank = RESULT_NAMES - {
-        *("per_rank", "checks", "warnings", "scenario", "schema_version", "provenance")
+        *("per_rank", "checks", "warnings", "scenario", "schema_version", "provenance"),
+        *("network", "step_times", "assumptions"),
     }
     assert values["per_rank"][0].keys() >= per_rank
     assert values["checks"][0].keys() == {"id", "passed", "detail"}
@@ -393,6 +427,7 @@ def numbers(low, high):
     return st.integers(low, high) | st.none()
 
 
+RING_OF_50 = {"kind": "ring", "links": [{"gb_per_s": 50, "latency_us": 1.5}]}
 PATHS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=12
 ) | st.sampled_from(["-case", "--json", "a b", "it's", '"', "$HOME", "~", "*", "a\nb", "\\", "-"])
@@ -424,6 +459,22 @@ PATHS = st.text(
             "optical_gb_per_s": st.floats(1e-6, 1e9),
             "hop_latency_ns": st.floats(0, 1e12),
             "circuit_setup_ms": st.floats(0, 1e6),
+            "circuit_teardown_ms": st.floats(0, 1e6),
+            "wavelengths": numbers(1, 4096),
+            "topology": st.sampled_from(
+                [None, "ring", "dgx-h100", "torus:2x4", "rail-optimised:4x16", RING_OF_50]
+            ),
+            "algorithm": st.sampled_from([None, "auto", "tree", "hierarchical-pipelined"]),
+            "protocol": st.booleans(),
+            "dead_links": st.lists(
+                st.sampled_from(["3-4", "0-1=0.5", "GPU 2-NVSwitch 0", "leaf 0-spine 0:1=0.25"]),
+                max_size=3,
+                unique=True,
+            ),
+            "overlap_slowdown": st.none() | st.floats(0, 10),
+            "slow_every": st.integers(1, 1000),
+            "jitter": st.floats(0, 1),
+            "seed": st.integers(0, 2**32 - 1),
             "capacity_log2": st.integers(10, 60),
             "resident": st.booleans(),
             "bucket_mb": st.floats(1e-6, 1e6),
@@ -445,6 +496,13 @@ def test_the_command_line_of_a_scenario_means_that_scenario(tmp_path, values, op
     # ./-case is the same folder as -case, which would read as a flag.
     assert len({s.trace_dir.removeprefix("./") for s in (parsed, scenario)}) == 1
     assert dataclasses.replace(parsed, trace_dir=scenario.trace_dir) == scenario
+
+
+def test_a_topology_in_a_file_with_blanks_in_its_name(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("it's mine.json").write_text(json.dumps(RING_OF_50))
+    scenario = Scenario(trace_dir="t", topology="it's mine.json")
+    assert parse(command_line(scenario), tmp_path).topology == "it's mine.json"
 
 
 def test_a_folder_below_the_current_one_is_named_from_here(monkeypatch, tmp_path):

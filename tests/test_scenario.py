@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from triosim import ConfigError, Scenario
+from triosim import ConfigError, Description, Scenario
 from triosim.scenario import checked_fields, read_scenario
 
 # Field: lowest and highest legal value; from the issue, where it gives them.
@@ -26,6 +26,9 @@ WHOLE = {
     "mesh_rows": (1, 2**20),
     "mesh_cols": (1, 2**20),
     "capacity_log2": (10, 60),
+    "wavelengths": (1, 4096),
+    "slow_every": (1, 1000),
+    "seed": (0, 2**32 - 1),
 }
 NUMBERS = {
     "bandwidth_gb_per_s": (1e-6, 1e9),
@@ -34,7 +37,9 @@ NUMBERS = {
     "optical_gb_per_s": (1e-6, 1e9),
     "hop_latency_ns": (0, 1e12),
     "circuit_setup_ms": (0, 1e6),
+    "circuit_teardown_ms": (0, 1e6),
     "bucket_mb": (1e-6, 1e6),
+    "jitter": (0, 1),
 }
 CHOICES = {
     "ptp_convention": ("algbw", "link"),
@@ -43,6 +48,7 @@ CHOICES = {
     "stage_cut": ("time", "count"),
 }
 OPTIONAL = {"batch_size", "batch_size_sim", "micro_batch_size", "mesh_rows", "mesh_cols"}
+OPTIONAL |= {"wavelengths"}
 # From the table of the issue.
 DEFAULTS = {
     "case": 0,
@@ -61,6 +67,16 @@ DEFAULTS = {
     "optical_gb_per_s": 64,
     "hop_latency_ns": 20,
     "circuit_setup_ms": 0,
+    "circuit_teardown_ms": 0,
+    "wavelengths": None,
+    "topology": None,
+    "algorithm": None,
+    "protocol": True,
+    "dead_links": (),
+    "overlap_slowdown": None,
+    "slow_every": 1,
+    "jitter": 0,
+    "seed": 0,
     "capacity_log2": 40,
     "resident": False,
     "bucket_mb": 25,
@@ -115,7 +131,7 @@ def test_whole_numbers(field):
 @pytest.mark.parametrize("field", NUMBERS)
 def test_numbers(field):
     low, high = NUMBERS[field]
-    for value in (low, high, 1, np.float32(2.0)):
+    for value in (low, high, 1, np.float32(0.5)):
         kept = getattr(Scenario(**{field: value}), field)
         assert kept == value
         assert type(kept) is float
@@ -123,7 +139,7 @@ def test_numbers(field):
         assert refused(field, value).problem == f"must be a number from {low:g} to {high:g}"
 
 
-@pytest.mark.parametrize("field", [*WHOLE, *CHOICES, "resident", "fold"])
+@pytest.mark.parametrize("field", [*WHOLE, *CHOICES, "resident", "fold", "protocol"])
 def test_none_is_legal_where_it_is_the_default(field):
     if field in OPTIONAL:
         assert getattr(Scenario(**{field: None}), field) is None
@@ -139,10 +155,75 @@ def test_choices(field):
         assert refused(field, value).problem == f"must be {' or '.join(CHOICES[field])}"
 
 
-@pytest.mark.parametrize("field", ["resident", "fold"])
+@pytest.mark.parametrize("field", ["resident", "fold", "protocol"])
 def test_switches(field):
     for value in (0, 1, "true", "", None, math.nan):
         assert refused(field, value).problem == "must be true or false"
+
+
+def test_a_topology_is_a_name_a_file_or_a_description(tmp_path):
+    table = {"kind": "ring", "links": [{"gb_per_s": 50}]}
+    described = Scenario(topology=table)
+    assert described.topology == Description.from_dict(table)
+    assert described == Scenario(topology=described.topology)
+    assert len({described, Scenario(topology=table), Scenario()}) == 2
+    assert Scenario.from_dict(json.loads(described.to_json())) == described
+    file = tmp_path / "ring.json"
+    file.write_text(json.dumps(table))
+    assert Scenario(topology=str(file)).topology == str(file)
+    assert Scenario(topology=" torus:2x4 ").topology == "torus:2x4"
+    names = [Scenario(topology=k).topology_name for k in (None, "torus", table)]
+    assert names == [None, "torus", "as described (ring)"]
+
+
+@pytest.mark.parametrize(
+    "value", ["", "tours", "torus:2x", "ring:8", "no.toml", 5, [], {"kind": "x"}, {}]
+)
+def test_no_topology(value):
+    refused("topology", value)
+
+
+@pytest.mark.parametrize("value", ["", "rings", "Ring", 5, "all-reduce"])
+def test_no_algorithm(value):
+    assert refused("algorithm", value).problem.startswith("must be auto, ring, ")
+
+
+def test_dead_links_are_connections_and_what_is_left_of_them():
+    given = Scenario(dead_links=["3-4", " 0-1 = 0.5 ", "3-4"])
+    assert given.dead_links == ("3-4", "0-1 = 0.5")
+    assert given.faults == {"3-4": 0.0, "0-1": 0.5}
+    assert Scenario(dead_links="3-4").faults == {"3-4": 0.0}
+    assert Scenario(dead_links={"3-4": 0, "0-1": 0.25}).faults == {"3-4": 0.0, "0-1": 0.25}
+
+
+@pytest.mark.parametrize(
+    "value", [[""], ["=0.5"], ["3-4=1"], ["3-4=-0.1"], ["3-4=nan"], ["3-4=x"], [3], 5, None, [None]]
+)
+def test_no_dead_links(value):
+    assert "connection" in refused("dead_links", value).problem
+
+
+@pytest.mark.parametrize("value", [-0.1, 10.5, math.nan, "0.2", True])
+def test_no_slow_down(value):
+    assert refused("overlap_slowdown", value).problem == "must be a number from 0 to 10"
+
+
+@pytest.mark.parametrize(
+    ("values", "placed"),
+    [
+        ({}, False),
+        ({"case": 2}, False),
+        ({"case": 2, "topology": "ring"}, True),
+        ({"case": 0, "topology": "ring"}, False),
+        ({"case": 2, "topology": "ring", "interconnect": "optical"}, False),
+        ({"case": 2, "algorithm": "ring"}, False),
+        ({"case": 2, "algorithm": "tree"}, True),
+        ({"case": 4, "algorithm": "tree"}, False),
+        ({"case": 4, "dead_links": ("0-1",)}, True),
+    ],
+)
+def test_when_a_topology_joins_the_gpus(values, placed):
+    assert Scenario(**values).on_topology is placed
 
 
 def test_case_5_is_not_offered():
@@ -232,7 +313,7 @@ def test_mesh(gpus, rows, cols, mesh):
     [(3, None, "mesh_rows"), (None, 3, "mesh_cols"), (2, 2, "mesh_rows"), (16, None, "mesh_rows")],
 )
 def test_a_mesh_that_does_not_fit(rows, cols, field):
-    with pytest.raises(ConfigError, match="legal are 1 x 8, 2 x 4, 4 x 2, 8 x 1") as caught:
+    with pytest.raises(ConfigError, match="legal: 1 x 8, 2 x 4, 4 x 2, 8 x 1") as caught:
         Scenario(gpus=8, mesh_rows=rows, mesh_cols=cols, interconnect="optical")
     assert caught.value.field == field
     # Electrical links have no mesh.
@@ -241,6 +322,8 @@ def test_a_mesh_that_does_not_fit(rows, cols, field):
 
 def test_the_reference_of_the_speed_up_is_one_gpu_at_full_speed():
     scenario = Scenario(gpus=8, mesh_rows=2, interconnect="optical", rank_speed={3: 0.5}, case=2)
+    more = {"topology": "ring", "dead_links": ("0-1",), "jitter": 0.1, "seed": 3, "slow_every": 2}
+    assert dataclasses.replace(scenario, **more).on_one_gpu() == scenario.on_one_gpu()
     alone = scenario.on_one_gpu()
     assert (alone.gpus, alone.mesh, alone.speeds, alone.case) == (1, (1, 1), {}, 2)
 
@@ -251,6 +334,14 @@ def scenarios():
     fields |= {field: st.floats(*limits) for field, limits in NUMBERS.items()}
     fields |= {field: st.sampled_from(values) for field, values in CHOICES.items()}
     fields |= {"resident": st.booleans(), "fold": st.booleans(), "trace_dir": st.just("a b")}
+    ring = Description.from_dict({"kind": "ring", "links": [{"gb_per_s": 50}]})
+    fields |= {
+        "topology": st.sampled_from([None, "ring", "seminar-h100", "torus", ring]),
+        "algorithm": st.sampled_from([None, "auto", "ring", "in-network"]),
+        "protocol": st.booleans(),
+        "dead_links": st.sampled_from([(), ("3-4",), ("0-1=0.5", "GPU 3-host 0:1")]),
+        "overlap_slowdown": st.none() | st.floats(0, 10),
+    }
     speeds = st.dictionaries(st.integers(0, 7), st.floats(1e-3, 1e3), max_size=3)
     fields["gpus"] = st.integers(8, 2**20)
     fields["mesh_cols"] = st.none()
@@ -275,6 +366,7 @@ def test_saved_text_has_the_version_and_every_field():
     saved = json.loads(Scenario(rank_speed={3: 0.5}, trace_dir="t").to_json())
     assert saved == {
         **DEFAULTS,
+        "dead_links": [],
         "schema_version": 1,
         "trace_dir": "t",
         "rank_speed": {"3": 0.5},

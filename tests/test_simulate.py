@@ -303,3 +303,30 @@ def test_results_travel_between_processes():
     assert copy.to_json() == result.to_json()
     assert copy.timeline.equals(result.timeline)
     assert replace(copy.scenario, gpus=4) == result.scenario
+
+
+def test_results_are_equal_to_themselves_only_and_can_be_keys():
+    one, other = run(case=2, gpus=4), run(case=2, gpus=4)
+    assert one == one
+    assert one != other
+    assert one.tasks != other.tasks
+    assert len({one, other, one.tasks, other.tasks}) == 4
+
+
+def test_what_a_caller_does_to_a_frame_stays_with_the_caller():
+    result = run(case=4, gpus=2)
+    before, text = result.timeline.copy(deep=True), result.to_json()
+    for frame in (result.timeline, result.expand([0]), result.expand([1, 0])):
+        frame.loc[:, "start_ms"] = -1.0
+        frame["name"].to_numpy()[:] = "changed"
+        del frame["members"]
+    entry = result.per_rank[0]
+    entry["total_ms"] = -1.0
+    assert result.timeline.equals(before)
+    assert result.to_json() == text
+
+
+def test_the_count_of_what_gpus_agree_on_is_one_word_or_the_other(simulate_trace, make_trace):
+    trace = make_trace([1.0], [1.0])
+    with pytest.raises(ts.ConfigError, match=r"the trace has 1; use at most 1 GPU\.$"):
+        simulate_trace(trace, case=4, gpus=2)

@@ -8,10 +8,12 @@ answer or a simulation error; 2 for a flag.
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
 from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
+from triosim.network.topology.description import Description
 from triosim.result import Result
 from triosim.scenario import SPEEDS, Scenario, read_scenario
 from triosim.simulate import simulate
@@ -83,7 +86,11 @@ FLAGS = (
     Flag("circuit-setup-ms", "circuit_setup_ms", "time to set up a circuit, milliseconds", float),
     Flag("circuit-teardown-ms", "circuit_teardown_ms", "time to take one down, ms", float),
     Flag("wavelengths", "wavelengths", "circuits per mesh link and direction (default: any)", int),
-    Flag("topology", "topology", "how GPUs are joined: a name of `list topologies`, or a file"),
+    Flag(
+        "topology",
+        "topology",
+        "how GPUs are joined: a name of `list topologies`, a file, or a description as JSON",
+    ),
     Flag("algorithm", "algorithm", "of the all-reduces: a name of `list algorithms`, or auto"),
     Flag(
         "overlap-slowdown",
@@ -101,6 +108,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "pipeline": pipeline.run,
     "list": listing.run,
 }
+# Flags of the commands that are shorter than what they set.
+SHORTER = {"operation": "op", "size_bytes": "bytes", "link_gb_per_s": "bandwidth"}
 INTERCONNECTS = {"0": "electrical", "1": "optical"}
 SWITCHES = (
     ("resident", "tensors that exist before the step are on the GPU already"),
@@ -168,7 +177,8 @@ def _run(command: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> 
     except FlagError as error:
         return _fail(2, str(error))
     except ConfigError as error:
-        return _fail(2, error.named("--" + error.field.replace("_", "-")))
+        flag = SHORTER.get(error.field, error.field).replace("_", "-")
+        return _fail(2, error.named(f"--{flag}"))
     except TrioSimError as error:
         return _fail(1, str(error))
     except OSError as error:
@@ -193,14 +203,16 @@ def _in_flags(error: ConfigError, options: argparse.Namespace) -> str:
 
 def _unused(scenario: Scenario, options: argparse.Namespace) -> list[str]:
     """The engine cannot tell a flag given at its default from one not given."""
-    given = options.ptp_bandwidth_gb_per_s is not None
-    default = scenario.ptp_bandwidth_gb_per_s == Scenario.ptp_bandwidth_gb_per_s
-    if scenario.interconnect != "optical" or not given or not default:
+    given = options.ptp_bandwidth_gb_per_s
+    if given is None or scenario.ptp_bandwidth_gb_per_s != Scenario.ptp_bandwidth_gb_per_s:
         return []
-    return [
-        f"-ptp-bandwidth {options.ptp_bandwidth_gb_per_s} is unused: the optical interconnect has "
-        f"{scenario.optical_gb_per_s:g} GB/s per circuit."
-    ]
+    if scenario.interconnect == "optical":
+        why = f"the optical interconnect has {scenario.optical_gb_per_s:g} GB/s per circuit"
+    elif scenario.on_topology and scenario.topology is not None and not scenario.generic_topology:
+        why = f"{scenario.topology_name} has links of its own"
+    else:
+        return []
+    return [f"-ptp-bandwidth {given} is unused: {why}."]
 
 
 def _words(arguments: Sequence[str]) -> Iterator[str]:
@@ -212,7 +224,7 @@ def _words(arguments: Sequence[str]) -> Iterator[str]:
     for word in left:
         name, (_, equals, value) = _flag(word), word.partition("=")
         if name is None:
-            raise FlagError(f"{word}: no such flag; --help lists them.")
+            raise FlagError(_unknown(word))
         if name in _WITH_VALUE:
             if not equals:
                 value = next(left, "")
@@ -223,6 +235,16 @@ def _words(arguments: Sequence[str]) -> Iterator[str]:
             raise FlagError(f"{word}: this flag takes no value.")
         else:
             yield f"--{name}"
+
+
+def _unknown(word: str) -> str:
+    """A word that is no flag may be meant as a command."""
+    meant = [] if word.startswith("-") else get_close_matches(word, COMMANDS)
+    if not meant:
+        return f"{word}: no such flag; --help lists them."
+    if word in COMMANDS:
+        return f"{word}: a command comes first, as in python -m triosim {word} --help."
+    return f"{word}: no such command; did you mean {' or '.join(meant)}?"
 
 
 def _flag(word: str) -> str | None:
@@ -304,7 +326,8 @@ def _value(flag: Flag, text: str) -> object:
     if flag.field == "interconnect":
         return INTERCONNECTS[text]
     try:
-        return flag.kind(text)
+        described = flag.field == "topology" and text.startswith("{")
+        return json.loads(text) if described else flag.kind(text)
     except ValueError:
         return text  # `Scenario` says what is legal
 
@@ -354,14 +377,22 @@ def command_line(scenario: Scenario) -> str:
         if value != getattr(default, flag.field):
             if flag.field == "interconnect":
                 value = {name: number for number, name in INTERCONNECTS.items()}[value]
-            short = f"{value:g}" if isinstance(value, float) else str(value)
-            words.append(f"-{flag.name} {short if flag.kind(short) == value else repr(value)}")
+            words.append(f"-{flag.name} {_typed(flag, value)}")
     words += [f"--slow {rank}={speed!r}" for rank, speed in scenario.speeds.items()]
     if scenario.dead_links:
         words.append(f"--dead-links {shlex.quote(','.join(scenario.dead_links))}")
     words += ["--no-protocol"] * (not scenario.protocol)
     words += ["--resident"] * scenario.resident + ["--no-fold"] * (not scenario.fold)
     return " ".join(words)
+
+
+def _typed(flag: Flag, value: object) -> str:
+    """A value as it is typed after its flag."""
+    if isinstance(value, float):
+        short = f"{value:g}"
+        return short if flag.kind(short) == value else repr(value)
+    text = json.dumps(value.to_dict()) if isinstance(value, Description) else str(value)
+    return shlex.quote(text)
 
 
 def _from_here(folder: str) -> str:

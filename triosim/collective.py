@@ -32,7 +32,7 @@ class CollectiveResult:
     ("auto" chooses among the library's algorithms), None where that is not known. `algbw` is the
     array over the time and `busbw` that times `bus_factor`, both as nccl-tests defines them, None
     where nothing moves. `link_bytes` pass the busiest link; `steps` follow each other and pay the
-    latency once each.
+    latency once each, half of it where a switch adds up between two of them.
     """
 
     operation: str
@@ -132,12 +132,14 @@ def collective(
     if topology is None:
         network = natural_topology(algorithm, ranks, link)
         name = "as the algorithm is made for"
-    elif isinstance(topology, (str, os.PathLike, Mapping, Description)):
-        network = topology_of(topology, ranks, link)
-        name = str(topology) if isinstance(topology, (str, os.PathLike)) else "as described"
+    elif isinstance(topology, (str, os.PathLike)):
+        network, name = topology_of(topology, ranks, link), str(topology)
+    elif isinstance(topology, (Mapping, Description)):
+        network, name = topology_of(topology, ranks, link), "as described"
+    elif hasattr(topology, "traffic"):
+        network, ranks, name = topology, topology.ranks, type(topology).__name__
     else:
-        network, ranks = topology, topology.ranks
-        name = type(network).__name__
+        raise ConfigError("topology", topology, "must be a name, a file, a table or a topology")
     groups = _groups(group, ranks)
     planner = Planner(network)
     planned = planner.plan(operation, groups, size_bytes, algorithm)
@@ -174,7 +176,10 @@ def _number(field: str, value: object, least: float, most: float) -> float:
 
 
 def _whole(field: str, value: object, most: int) -> int:
-    number = _number(field, value, 1, most)
+    try:
+        number = _number(field, value, 1, most)
+    except ConfigError:
+        number = math.nan
     if not number.is_integer():
         raise ConfigError(field, value, f"must be a whole number from 1 to {most:,}")
     return int(number)

@@ -26,7 +26,7 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepTimes:
-    """The step times of `steps` steps, in milliseconds."""
+    """The step times of `steps` steps that were drawn, in milliseconds."""
 
     steps: int
     mean_ms: float
@@ -36,10 +36,14 @@ class StepTimes:
     most_ms: float
 
     @classmethod
-    def of(cls, times_s: Floats) -> StepTimes:
+    def of(cls, slow_s: Floats, usual_s: Floats | None = None, slow_every: int = 1) -> StepTimes:
+        """One step out of `slow_every` is like one of `slow_s`, the others are like `usual_s`."""
+        usual = np.zeros(0) if usual_s is None else usual_s
+        drawn = np.concatenate((slow_s, usual))
+        times_s = np.concatenate((slow_s, np.tile(usual, slow_every - 1)))
         p50, p95 = (float(q) * 1e3 for q in np.quantile(times_s, (0.5, 0.95)))
         return cls(
-            steps=len(times_s),
+            steps=len(drawn),
             mean_ms=float(times_s.mean()) * 1e3,
             p50_ms=p50,
             p95_ms=p95,
@@ -54,12 +58,16 @@ def _shape(jitter: float) -> float:
 
 
 def draw_speeds(
-    ranks: int, speeds: Mapping[int, float], jitter: float, seed: int
+    ranks: int,
+    speeds: Mapping[int, float],
+    jitter: float,
+    seed: int | tuple[int, int],
+    most: int = MAX_SPEEDS,
 ) -> dict[int, float]:
     """Each rank's speed in one step; those that are not 1.
 
-    Up to `MAX_SPEEDS` ranks keep their own draw. Of more, the slowest keeps its own and the others
-    take the mean factor of their group of similar ones, so that few classes of ranks remain.
+    Up to `most` ranks keep their own draw. Of more, the slowest keeps its own and the others take
+    the mean factor of their group of similar ones, so that few classes of ranks remain.
     """
     if jitter == 0:
         return dict(speeds)
@@ -70,9 +78,9 @@ def draw_speeds(
     for rank, speed in speeds.items():
         base[rank] = speed
     slowness = factor / base
-    if ranks > MAX_SPEEDS:
+    if ranks > most:
         order = np.argsort(slowness)
-        for group in np.array_split(order[:-1], MAX_SPEEDS - 1):
+        for group in np.array_split(order[:-1], most - 1):
             slowness[group] = slowness[group].mean()
     return dict(enumerate((1 / slowness).tolist()))
 

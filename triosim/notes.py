@@ -5,6 +5,8 @@ from __future__ import annotations
 from triosim.engine.timeline import Timeline
 from triosim.errors import counted
 from triosim.hardware import load_gpu
+from triosim.network.cluster import Carried
+from triosim.network.topology.machines import load_machine, machine_names
 from triosim.parallel.plan import Plan
 from triosim.scenario import Scenario
 from triosim.trace.memory import Origin, find_memory
@@ -28,11 +30,20 @@ ASSUMPTIONS = (
     "of its output is all-reduced. Its parameters are held to 1/n.",
     "A pipeline stage sends a micro-batch's tensors over a cut in one transfer when its last "
     "operator has ended. Stages are cut for GPUs of equal speed.",
-    "An optical circuit is one hop however many mesh links it passes, and circuits never contend.",
+    "An optical circuit is one hop however many mesh links it passes; it takes one wavelength on "
+    "each, along the row first, and a busy circuit is never torn down.",
+    "On a topology a collective is its algorithm's phases; each waits out its latency, then shares "
+    "its links max-min fairly with all that is in flight.",
+    "A machine's links have the protocol costs measured on such links, unless these are left out; "
+    "generic topologies have ideal links.",
+    "What a dead link carried takes the best way that is left, everything else its usual one.",
+    "Computing takes longer while its GPU communicates with others: by the slow-down given, else "
+    "by 18 % on a machine known by name and by nothing elsewhere. Fetches slow nothing down.",
+    "Jitter is a factor on each GPU's computing time in a step: log-normal, mean 1, independent "
+    "from GPU to GPU and from step to step.",
 )
 NOT_MODELLED = (
     "Kernel launch on the CPU, host work and data loading.",
-    "Compute slowed down by communication that runs beside it.",
     "Writing updated parameters back to remote memory after the step.",
     "Memory fragmentation, workspaces and communication buffers.",
     "Kernels that get less efficient on smaller shards, and on smaller batches where the trace's "
@@ -40,9 +51,37 @@ NOT_MODELLED = (
 )
 
 
+def assumptions_for(scenario: Scenario, timeline: Timeline) -> tuple[str, ...]:
+    """What this run takes for granted about its network and its steps, beside `ASSUMPTIONS`."""
+    found: list[str] = []
+    name = scenario.topology
+    if scenario.on_topology and isinstance(name, str) and name.casefold() in machine_names():
+        found += load_machine(name.casefold()).assumptions
+    program = timeline.program
+    if program.overlap_slowdown and scenario.gpus > 1 and scenario.case != 0:
+        found.append(
+            f"Computing takes {1 + program.overlap_slowdown:g} times as long beside communication."
+        )
+    carried = [load for load in program.loads if isinstance(load, Carried)]
+    protocols = dict.fromkeys(load.protocol for load in carried if load.protocol is not None)
+    if protocols:
+        found.append(
+            f"Links cost what {' and '.join(protocols)} {'was' if len(protocols) == 1 else 'were'} "
+            "measured to cost on such machines."
+        )
+    if scenario.speeds and scenario.slow_every > 1:
+        found.append(
+            f"The step shown is the one in {scenario.slow_every:,} in which slow GPUs are slow."
+        )
+    if scenario.jitter:
+        found.append("The step shown is one of many: computing times vary from step to step.")
+    return tuple(found)
+
+
 def warnings_for(scenario: Scenario, plan: Plan, timeline: Timeline) -> tuple[str, ...]:
     """One sentence per thing that this run leaves unused or had to assume."""
-    found = [*plan.trace.warnings, *_unused(scenario), *_gradients(scenario, plan)]
+    found = [*plan.trace.warnings, *_unused(scenario), *_unused_network(scenario)]
+    found += [*_unused_variation(scenario), *_gradients(scenario, plan)]
     found += _memory(scenario, plan, timeline)
     return tuple(found)
 
@@ -76,6 +115,60 @@ def _unused(scenario: Scenario) -> list[str]:
     if scenario.case not in (1, 2) and scenario.accumulate > 1:
         found.append(
             f"Accumulating over {scenario.accumulate} batches is unused: only cases 1 and 2 do it."
+        )
+    return found
+
+
+def _unused_network(scenario: Scenario) -> list[str]:
+    """Settings of links that this scenario does not have."""
+    default, found = Scenario(), []
+    optical = scenario.interconnect == "optical"
+    why = "GPUs that train alone have no links" if scenario.case == 0 else ""
+    if optical and not why:
+        why = "the optical interconnect has circuits of its own"
+    if scenario.topology is not None and why:
+        found.append(f"The topology {scenario.topology_name} is unused: {why}.")
+    if scenario.dead_links and why:
+        found.append(f"The dead links {', '.join(scenario.dead_links)} are unused: {why}.")
+    if scenario.algorithm is not None and (why or scenario.case == 4):
+        reason = why or "a pipeline has no all-reduces"
+        found.append(f"The algorithm {scenario.algorithm} is unused: {reason}.")
+    if scenario.overlap_slowdown and scenario.case == 0:
+        found.append(f"The slow-down of {scenario.overlap_slowdown:g} is unused: {why}.")
+    own = scenario.on_topology and scenario.topology is not None and not scenario.generic_topology
+    owner = "the optical interconnect" if optical else str(scenario.topology_name)
+    if own and scenario.ptp_bandwidth_gb_per_s != default.ptp_bandwidth_gb_per_s:
+        found.append(
+            f"The GPU to GPU bandwidth of {scenario.ptp_bandwidth_gb_per_s:g} GB/s is unused: "
+            f"{owner} has links of its own."
+        )
+    if (own or optical) and scenario.latency_us:
+        found.append(
+            f"The latency of {scenario.latency_us:g} us is unused: {owner} has links of its own."
+        )
+    circuits = {
+        "wavelengths": scenario.wavelengths,
+        "circuit set-up time": scenario.circuit_setup_ms,
+        "circuit tear-down time": scenario.circuit_teardown_ms,
+    }
+    if not optical:
+        found += [
+            f"The {name} of {value:g} is unused: only the optical interconnect has circuits."
+            if name != "wavelengths"
+            else f"The {value:,} wavelengths are unused: only the optical interconnect has them."
+            for name, value in circuits.items()
+            if value
+        ]
+    return found
+
+
+def _unused_variation(scenario: Scenario) -> list[str]:
+    found = []
+    if scenario.seed and not scenario.jitter:
+        found.append(f"The seed {scenario.seed} is unused: nothing varies without jitter.")
+    if scenario.slow_every > 1 and not scenario.speeds:
+        found.append(
+            f"One slow step in {scenario.slow_every:,} is unused: no GPU has a speed of its own."
         )
     return found
 

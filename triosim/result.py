@@ -7,6 +7,7 @@ timeline when asked for.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -23,6 +24,7 @@ from triosim.engine.program import RankClass
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
 from triosim.jitter import StepTimes
+from triosim.network.cluster import Carried
 from triosim.scenario import SCHEMA_VERSION, Scenario
 from triosim.trace import PROVENANCES
 
@@ -40,6 +42,16 @@ TIMELINE_COLUMNS = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Used:
+    """An algorithm and a protocol (None: ideal links) that carried so many transfers."""
+
+    operation: str
+    algorithm: str
+    protocol: str | None
+    transfers: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """One simulated step. `total_ms` is the maximum over ranks; the classes are means over them.
@@ -53,6 +65,7 @@ class Result:
     samples: int
     step_times: StepTimes | None = None
     warnings: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
@@ -176,6 +189,19 @@ class Result:
     def per_rank(self) -> PerRank:
         return PerRank(self)
 
+    @cached_property
+    def algorithms(self) -> list[Used]:
+        """What carried the transfers between GPUs on a topology; empty without one."""
+        counts = Counter(
+            (load.operation, load.algorithm, load.protocol)
+            for load in self.tasks.program.loads
+            if isinstance(load, Carried)
+        )
+        return [
+            Used(operation=operation, algorithm=algorithm, protocol=protocol, transfers=count)
+            for (operation, algorithm, protocol), count in counts.items()
+        ]
+
     def class_of(self, rank: int) -> int:
         """The class that a rank belongs to."""
         if rank not in range(self.scenario.gpus):
@@ -263,6 +289,10 @@ class Result:
             **{name: getattr(self, name) for name in names},
             "provenance": self.provenance,
             "step_times": None if self.step_times is None else asdict(self.step_times),
+            "network": {
+                "topology": self.scenario.topology_name,
+                "algorithms": [asdict(used) for used in self.algorithms],
+            },
             "communication": [
                 {
                     "kind": row.kind,
@@ -277,6 +307,7 @@ class Result:
             "per_rank": self._listed_ranks(),
             "checks": [{"id": c.id, "passed": c.passed, "detail": c.detail} for c in self.checks],
             "warnings": list(self.warnings),
+            "assumptions": list(self.assumptions),
             "scenario": self.scenario.to_dict(),
         }
 

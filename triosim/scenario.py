@@ -17,7 +17,7 @@ from triosim.errors import ConfigError, counted
 from triosim.hardware import load_gpu
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.optical import mesh_factorisations
-from triosim.network.topology.describe import Description, describe
+from triosim.network.topology.describe import Description, describe, is_generic
 
 SCHEMA_VERSION = 1
 MAX_GPUS = 2**20
@@ -50,7 +50,7 @@ WHOLE_NUMBERS: Mapping[str, tuple[int, int]] = {
     "mesh_cols": (1, MAX_GPUS),
     "capacity_log2": (10, 60),
     "wavelengths": (1, 4096),
-    "slow_every": (1, 10**6),
+    "slow_every": (1, 1000),
     "seed": (0, 2**32 - 1),
 }
 NUMBERS: Mapping[str, tuple[float, float]] = {
@@ -215,8 +215,21 @@ class Scenario:
         """Whether GPUs are joined by a topology instead of TrioSim's ring, chain or circuits."""
         if self.interconnect == "optical" or self.case == 0:
             return False
-        other = self.algorithm not in (None, "ring")
+        # A pipeline has no all-reduces, so that an algorithm says nothing about its links.
+        other = self.algorithm not in (None, "ring") and self.case != 4
         return self.topology is not None or other or bool(self.dead_links)
+
+    @property
+    def topology_name(self) -> str | None:
+        """What a person calls the topology; None without one."""
+        if self.topology is None or isinstance(self.topology, str):
+            return self.topology
+        return f"as described ({self.topology.kind})"
+
+    @property
+    def generic_topology(self) -> bool:
+        """Whether the topology is made of the scenario's own bandwidth and latency."""
+        return isinstance(self.topology, str) and is_generic(self.topology)
 
     @property
     def faults(self) -> dict[str, float]:

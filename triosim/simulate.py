@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,7 +13,14 @@ from triosim.engine.executor import execute
 from triosim.engine.program import Program
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError, Infeasible
-from triosim.jitter import StepTimes, draw_speeds, on_curve, slowest_factors
+from triosim.jitter import (
+    MAX_SPEEDS,
+    Floats,
+    StepTimes,
+    draw_speeds,
+    on_curve,
+    slowest_factors,
+)
 from triosim.network.closed_forms import bus_factor
 from triosim.network.cluster import Cluster
 from triosim.network.collectives.planned import AUTO
@@ -23,7 +31,7 @@ from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.describe import natural_topology, topology_of
 from triosim.network.topology.faults import degrade
 from triosim.network.topology.machines import machine_names
-from triosim.notes import warnings_about_peak, warnings_for
+from triosim.notes import assumptions_for, warnings_about_peak, warnings_for
 from triosim.parallel.data import Bucket, fill_buckets, one_bucket, write_data_parallel
 from triosim.parallel.pipeline import write_pipeline
 from triosim.parallel.plan import Plan
@@ -56,6 +64,7 @@ def simulate(scenario: Scenario) -> Result:
         samples=samples_per_step(scenario, plan),
         step_times=step_times(scenario, plan),
         warnings=warnings_for(scenario, plan, timeline),
+        assumptions=assumptions_for(scenario, timeline),
     )
     return result.noting(
         checks=run_checks(result, plan),
@@ -80,7 +89,7 @@ def make_plan(scenario: Scenario, trace: Trace) -> Plan:
         bucket_bytes=scenario.bucket_mb * 2**20,
         schedule=scenario.schedule,
         stage_cut=scenario.stage_cut,
-        speeds=draw_speeds(scenario.gpus, scenario.speeds, scenario.jitter, scenario.seed),
+        speeds=_speeds(scenario, scenario.speeds, scenario.seed),
         fold=scenario.fold,
     )
 
@@ -114,13 +123,15 @@ def _network(scenario: Scenario, plan: Plan) -> Network:
 
 
 def _cluster(scenario: Scenario, plan: Plan) -> Cluster:
-    """The chosen topology; without one the links that the algorithm is made for."""
+    """The chosen topology; else a pipeline's chain, or the links the algorithm is made for."""
     link = LinkSpec(bytes_per_s=plan.wire.bytes_per_s, latency_s=plan.wire.latency_s)
     algorithm = scenario.algorithm or (AUTO if scenario.topology is not None else "ring")
-    if scenario.topology is None:
-        topology = natural_topology(algorithm, plan.gpus, link)
-    else:
+    if scenario.topology is not None:
         topology = topology_of(scenario.topology, plan.gpus, link)
+    elif scenario.case == 4:
+        topology = topology_of(f"mesh:{plan.gpus}", plan.gpus, link)
+    else:
+        topology = natural_topology(algorithm, plan.gpus, link)
     return Cluster(
         degrade(topology, scenario.faults),
         algorithm=algorithm,
@@ -133,7 +144,9 @@ def overlap_slowdown(scenario: Scenario) -> float:
     """As chosen; else what was measured on real machines, and none on networks without a name."""
     if scenario.overlap_slowdown is not None:
         return scenario.overlap_slowdown
-    on_machine = scenario.on_topology and scenario.topology in machine_names()
+    name = scenario.topology
+    named = isinstance(name, str) and name.casefold() in machine_names()
+    on_machine = scenario.on_topology and named
     return MEASURED_SLOWDOWN if on_machine else 0.0
 
 
@@ -143,25 +156,39 @@ def step_times(scenario: Scenario, plan: Plan) -> StepTimes | None:
     now_and_then = bool(slow) and scenario.slow_every > 1
     if scenario.jitter == 0 and not now_and_then:
         return None
-    if scenario.case == 4:
-        return StepTimes.of(np.array([_draw_s(scenario, plan, i) for i in range(PIPELINE_DRAWS)]))
-    factors = slowest_factors(scenario.gpus, slow, scenario.jitter, scenario.seed)
-    if now_and_then:
-        usual = slowest_factors(scenario.gpus, {}, scenario.jitter, scenario.seed)
-        often = np.arange(len(factors)) % scenario.slow_every > 0
-        factors[often] = usual[often]
+    draw = _pipeline_draws if scenario.case == 4 else _draws
+    if not now_and_then:
+        return StepTimes.of(draw(scenario, plan, slow))
+    return StepTimes.of(
+        draw(scenario, plan, slow), draw(scenario, plan, {}), slow_every=scenario.slow_every
+    )
+
+
+def _draws(scenario: Scenario, plan: Plan, slow: Mapping[int, float]) -> Floats:
+    """Step times of the cases in which the slowest rank decides."""
 
     def step_s(factor: float) -> float:
-        return run(scenario, replace(plan, speeds={0: 1 / factor})).total_s
+        # All ranks as slow as the slowest: the others only wait for it.
+        speeds = dict.fromkeys(range(plan.gpus), 1 / factor)
+        return run(scenario, replace(plan, speeds=speeds, fold=True)).total_s
 
-    return StepTimes.of(on_curve(factors, step_s))
+    return on_curve(slowest_factors(plan.gpus, slow, scenario.jitter, scenario.seed), step_s)
 
 
-def _draw_s(scenario: Scenario, plan: Plan, step: int) -> float:
-    slow = scenario.speeds if step % scenario.slow_every == 0 else {}
-    seed = scenario.seed + step
-    speeds = draw_speeds(scenario.gpus, slow, scenario.jitter, seed)
-    return run(scenario, replace(plan, speeds=speeds)).total_s
+def _pipeline_draws(scenario: Scenario, plan: Plan, slow: Mapping[int, float]) -> Floats:
+    """Step times of pipelines, one simulation each; a single one where nothing is random."""
+    draws = PIPELINE_DRAWS if scenario.jitter else 1
+    each = (_speeds(scenario, slow, (scenario.seed, step)) for step in range(draws))
+    return np.array([run(scenario, replace(plan, speeds=speeds)).total_s for speeds in each])
+
+
+def _speeds(
+    scenario: Scenario, slow: Mapping[int, float], seed: int | tuple[int, int]
+) -> dict[int, float]:
+    """The ranks that are not at full speed in one step."""
+    # The stages of a pipeline are classes of their own anyway.
+    most = scenario.gpus if scenario.case == 4 else MAX_SPEEDS
+    return draw_speeds(scenario.gpus, slow, scenario.jitter, seed, most)
 
 
 def samples_per_step(scenario: Scenario, plan: Plan) -> int:

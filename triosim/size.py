@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from triosim.engine.program import MAX_TASKS
 from triosim.errors import Infeasible, counted
+from triosim.jitter import MAX_SPEEDS
 from triosim.parallel.data import fill_buckets
 from triosim.parallel.plan import split_step
 from triosim.scenario import Scenario
@@ -108,6 +109,8 @@ def _replicas(scenario: Scenario, trace: Trace) -> Size:
 def _classes(scenario: Scenario) -> int:
     if not scenario.fold:
         return scenario.gpus
+    if scenario.jitter:
+        return min(scenario.gpus, MAX_SPEEDS)
     at_full_speed = len(scenario.speeds) < scenario.gpus
     return len(set(scenario.speeds.values())) + at_full_speed
 

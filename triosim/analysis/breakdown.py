@@ -3,8 +3,8 @@
 Each instant belongs to exactly one class, the first that matches:
 
 compute                its compute stream is busy
-launch wait            the next task could run but has not been launched (no launch cost is modelled
-                       in a trace's cases, so 0)
+launch wait            the next task could run but the CPU has not launched it (no launch cost is
+                       modelled in a trace's cases, so 0)
 exposed communication  the next task waits for a transfer of this rank that is moving or in its
                        latency, fetches included
 bubble                 it waits, through any chain, for another pipeline stage
@@ -15,7 +15,7 @@ Once a rank has computed for the last time, its own transfers that are still und
 communication too; after the last of them it is idle.
 
 A gap is explained by walking back from the task that ends it, each time to the predecessor that
-ended last.
+ended last. A composite task (a layer or a stage that was simulated on its own) brings its parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from triosim.engine.program import COMPUTE_PHASES
+from triosim.engine.program import COMPUTE_PHASES, LAUNCH_PHASE
 from triosim.engine.timeline import Floats, Integers, Timeline
 
 SLOWDOWN = "slowdown"  # the part of compute that is there only because communication overlaps it
@@ -83,8 +83,15 @@ def break_down(timeline: Timeline, rank_class: int) -> Breakdown:
     compute = _split_compute(timeline, tasks, end - start)
     gaps = _gaps(timeline, rank_class, tasks.tolist(), start, end)
     classes = dict.fromkeys(CLASSES, 0.0)
-    classes["compute"] = sum(compute.values())
     exposed: dict[tuple[str, str], float] = {}
+    for (kind, key), seconds in _composed(timeline, tasks).items():
+        if kind == "compute":
+            compute[key[0]] = compute.get(key[0], 0.0) + seconds
+            continue
+        classes[kind] += seconds
+        if kind == "exposed_communication":
+            exposed[key] = exposed.get(key, 0.0) + seconds
+    classes["compute"] = sum(compute.values())
     for gap in gaps:
         classes[gap.kind] += gap.seconds
         if gap.kind == "exposed_communication":
@@ -93,8 +100,24 @@ def break_down(timeline: Timeline, rank_class: int) -> Breakdown:
     return Breakdown(classes_s=classes, compute_s=compute, exposed_s=exposed, gaps=gaps)
 
 
+def _composed(timeline: Timeline, tasks: Integers) -> dict[tuple[str, tuple[str, str]], float]:
+    """What the composite tasks among some are made of."""
+    parts = timeline.program.parts
+    sums: dict[tuple[str, tuple[str, str]], float] = {}
+    if parts:
+        for task in tasks.tolist():
+            for part in parts.get(task, ()):
+                key = (part.kind, part.key)
+                sums[key] = sums.get(key, 0.0) + part.seconds
+    return sums
+
+
 def _split_compute(timeline: Timeline, tasks: Integers, busy_s: Floats) -> dict[str, float]:
+    """Computing time by phase, without what composite tasks are made of."""
     program, phases = timeline.program, timeline.phase[tasks]
+    if program.parts:
+        plain = np.array([task not in program.parts for task in tasks.tolist()], dtype=bool)
+        phases = np.where(plain, phases, "")
     if not program.overlap_slowdown:
         return _by_phase(phases, busy_s)
     alone_s = np.array([program.duration_s[task] for task in tasks.tolist()])
@@ -152,18 +175,36 @@ def _explain(
     """
     program = timeline.program
     pieces: list[Gap] = []
+    blocked = before
     while high > low and cause >= 0:
         transfer = program.transfer[cause]
         own = timeline.joined[transfer] if transfer >= 0 else (timeline.class_list[cause],)
         if rank_class not in own:
-            staged = program.classes[rank_class].stage is not None
-            pieces.append(Gap(low, high, "bubble" if staged else "imbalance", cause, before))
+            stages = {program.classes[c].stage for c in (rank_class, timeline.class_list[cause])}
+            pieces.append(
+                Gap(low, high, "bubble" if len(stages) > 1 else "imbalance", cause, before)
+            )
             return pieces[::-1]
+        if program.phase[cause] == LAUNCH_PHASE and blocked >= 0:
+            ready, at = _otherwise_ready(timeline, blocked)
+            begin = max(low, at)
+            if high > begin:
+                pieces.append(Gap(begin, high, "launch_wait", cause, before))
+            high, blocked, cause = begin, cause, ready
+            continue
         begin = max(low, float(timeline.start_s[cause]))
         if high > begin:
             pieces.append(Gap(begin, high, "exposed_communication", cause, before))
         high = begin
-        cause = timeline.critical[cause]
+        blocked, cause = cause, timeline.critical[cause]
     if high > low:
         pieces.append(Gap(low, high, "idle", -1, before))
     return pieces[::-1]
+
+
+def _otherwise_ready(timeline: Timeline, task: int) -> tuple[int, float]:
+    """What a task waited for last beside its launch, and when that had ended (-1 and 0: nothing)."""
+    phase, end = timeline.program.phase, timeline.end_s
+    others = [p for p in timeline.predecessors[task] if phase[p] != LAUNCH_PHASE]
+    last = max(others, key=end.__getitem__, default=-1)
+    return last, float(end[last]) if last >= 0 else 0.0

@@ -83,7 +83,7 @@ def _critical_path(result: Result, plan: Plan) -> Outcome:
 
 def _recorded_time(result: Result, plan: Plan) -> Outcome:
     scenario = result.scenario
-    if plan.gpus > 1 or not scenario.resident or scenario.rank_speed:
+    if plan.gpus > 1 or not scenario.resident or plan.speeds:
         return
     if any(phase == "store" or phase == "fetch" for phase in result.tasks.program.phase):
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,12 +38,12 @@ class MemoryCurve:
         return float(self.time_s[int(self.total_bytes.argmax())])
 
 
-def memory_curves(timeline: Timeline) -> list[MemoryCurve]:
+def memory_curves(timeline: Timeline, categories: Sequence[str] = CATEGORIES) -> list[MemoryCurve]:
     """One curve per rank class: the changes in the order in which the engine made them."""
     program = timeline.program
     task = np.array(program.memory_task, dtype=np.int64)
     size = np.array(program.memory_bytes, dtype=np.int64)
-    codes = {category: i for i, category in enumerate(CATEGORIES)}
+    codes = {category: i for i, category in enumerate(categories)}
     category = np.array([codes[name] for name in program.memory_category], dtype=np.int64)
     given = size > 0
     started, ended = _positions(timeline)
@@ -53,7 +53,7 @@ def memory_curves(timeline: Timeline) -> list[MemoryCurve]:
     starts = np.searchsorted(timeline.rank_class[task[order]], np.arange(1, len(program.classes)))
     curves = []
     for resident, own in zip(program.resident, np.split(order, starts), strict=True):
-        changes = np.zeros((len(own) + 1, len(CATEGORIES)), dtype=np.int64)
+        changes = np.zeros((len(own) + 1, len(categories)), dtype=np.int64)
         for name, start in resident:
             changes[0, codes[name]] += start
         changes[np.arange(1, len(own) + 1), category[own]] = size[own]

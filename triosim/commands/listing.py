@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from triosim.commands.output import Parser, print_text
-from triosim.errors import ConfigError
+from triosim.commands.output import FlagError, Parser, print_text
 from triosim.hardware import gpu_names, load_gpu
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.topology.describe import machine_names, topology_names
@@ -20,10 +19,11 @@ EXAMPLES = """examples:
 
 def run(arguments: Sequence[str]) -> None:
     parser = Parser("list", "Legal names, with a line on each.", EXAMPLES)
-    parser.add_argument("what", help=", ".join(LISTS))
+    parser.add_argument("what", nargs="?", help=", ".join(LISTS))
     what = parser.parse_args(arguments).what
     if what not in LISTS:
-        raise ConfigError("list", what, f"must be one of {', '.join(LISTS)}")
+        given = "list" if what is None else f"list {what}"
+        raise FlagError(f"{given}: what to list must be one of {', '.join(LISTS)}.")
     rows = LISTS[what]()
     width = max(len(name) for name in rows)
     print_text("".join(f"{name:{width}}  {about}\n" for name, about in rows.items()))

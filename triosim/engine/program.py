@@ -19,6 +19,7 @@ from triosim.network.links import Link, Load
 MAX_TASKS = 2_000_000
 
 COMPUTE_PHASES = ("forward", "backward", "optimizer")
+LAUNCH_PHASE = "launch"  # the CPU hands a task to the GPU; on a stream of its own
 TRANSFER_PHASES = ("fetch", "store", "all-reduce", "send", "recv")
 
 
@@ -43,6 +44,19 @@ class Stream:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a share of a composite task's time is: a class of the breakdown, and which kind of it.
+
+    `key` is the phase of a computation ("compute"), phase and purpose of a transfer
+    ("exposed_communication"), else ("", "").
+    """
+
+    kind: str
+    key: tuple[str, str]
+    seconds: float
+
+
 @dataclass(kw_only=True)
 class Program:
     """Tasks in columns; `transfer[t]` is a position in `loads`, or -1 for a computation.
@@ -51,6 +65,8 @@ class Program:
     starts, or taken back (negative) when it ends. `resident` is what each class has from the start.
     `provenance_s` is the computing time of all ranks by where it is from. While at least one GPU to
     GPU transfer of a rank is under way, its computations take 1 + `overlap_slowdown` times as long.
+    `parts` has the composite tasks: a whole layer or stage, simulated once on its own, as one
+    computation whose seconds are the parts' sum.
     """
 
     classes: list[RankClass] = field(default_factory=list)
@@ -73,6 +89,7 @@ class Program:
     resident: list[list[tuple[str, int]]] = field(default_factory=list)
     provenance_s: dict[str, float] = field(default_factory=dict)
     overlap_slowdown: float = 0.0
+    parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
     _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -97,6 +114,25 @@ class Program:
     ) -> int:
         """A computation at the end of the class's compute stream; returns the task."""
         return self._append(rank_class, "compute", name, phase, duration_s, waits, -1, 0.0, 0.0)
+
+    def compose(
+        self,
+        rank_class: int,
+        name: str,
+        phase: str,
+        parts: Sequence[Part],
+        waits: Iterable[int] = (),
+    ) -> int:
+        """A composite task at the end of the class's compute stream."""
+        task = self.compute(rank_class, name, phase, sum(part.seconds for part in parts), waits)
+        self.parts[task] = tuple(parts)
+        return task
+
+    def launch(self, rank_class: int, name: str, seconds: float, waits: Iterable[int] = ()) -> int:
+        """Time that the CPU takes to hand something to the GPU."""
+        return self._append(
+            rank_class, LAUNCH_PHASE, name, LAUNCH_PHASE, seconds, waits, -1, 0.0, 0.0
+        )
 
     def communicate(
         self,

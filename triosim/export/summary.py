@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from triosim.analysis.breakdown import CLASSES
-from triosim.result import Result
+from triosim.errors import counted
+from triosim.result import Result, Used
 from triosim.scenario import CASES
 
 
@@ -13,11 +14,13 @@ def summary(result: Result) -> str:
     """What the command line prints."""
     scenario = result.scenario
     name = Path(scenario.trace_dir).resolve().name
+    network = scenario.topology_name if scenario.on_topology else scenario.interconnect
     lines = [
         f"{name}, case {scenario.case} ({CASES[scenario.case]}), {scenario.gpus} "
-        f"{'GPU' if scenario.gpus == 1 else 'GPUs'}, {scenario.interconnect}",
+        f"{'GPU' if scenario.gpus == 1 else 'GPUs'}, {network or 'electrical'}",
         "",
         f"  step time       {result.total_ms:12.4f} ms",
+        *_many_steps(result),
         f"  speed-up        {_number(result.speedup, '.3f')} over one GPU",
         f"  throughput      {_number(result.samples_per_s, ',.1f')} samples/s",
         "",
@@ -33,6 +36,8 @@ def summary(result: Result) -> str:
         f"  fetched         {_size(result.fetched_bytes)} in all",
         f"  peak memory     {result.peak_memory_bytes / 2**30:12.3f} GiB per GPU",
     ]
+    if result.algorithms:
+        lines += ["", *(f"  {_used(used)}" for used in result.algorithms)]
     shares = result.provenance
     if shares["measured"] < 1 and any(shares.values()):
         said = ", ".join(f"{share:.1%} {kind}" for kind, share in shares.items() if share)
@@ -41,6 +46,23 @@ def summary(result: Result) -> str:
     lines += ["", f"  {len(result.checks) - len(failed)} of {len(result.checks)} checks passed"]
     lines += [f"    FAILED {check.id}: {check.detail}" for check in failed]
     return "\n".join(lines)
+
+
+def _many_steps(result: Result) -> list[str]:
+    """How the step time varies, where it does."""
+    times = result.step_times
+    if times is None:
+        return []
+    return [
+        f"  over many steps {times.mean_ms:12.4f} ms mean, {times.p50_ms:.4f} ms P50, "
+        f"{times.p95_ms:.4f} ms P95, {times.least_ms:.4f} to {times.most_ms:.4f} ms "
+        f"({times.steps:,} drawn)"
+    ]
+
+
+def _used(used: Used) -> str:
+    protocol = "ideal links" if used.protocol is None else f"protocol {used.protocol}"
+    return f"{counted(used.transfers, used.operation)}: {used.algorithm}, {protocol}"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -25,6 +25,15 @@ class Pending(Load):
     planned: Planned
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Carried(Load):
+    """A load on numbered links, and what carries it; `protocol` is None for ideal links."""
+
+    operation: str
+    algorithm: str
+    protocol: str | None
+
+
 class Cluster:
     """The GPUs of one job on a topology.
 
@@ -64,11 +73,6 @@ class Cluster:
             sent_bytes=planned.pattern.sent_share * size_bytes,
             planned=planned,
         )
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether the links have protocol costs that were measured."""
-        return self._protocol and self.topology.protocol(self._everyone) is not None
 
     def settle(self, loads: Sequence[Load], first: int) -> tuple[list[Link], list[Load]]:
         """The links, to be numbered from `first`, and the loads with their bytes on them."""
@@ -113,10 +117,7 @@ class _Spread:
 
     def load(self, pending: Pending) -> Load:
         planned = pending.planned
-        pattern = planned.pattern
-        if not pattern.phases:
-            return Load(bytes_by_link=(), latency_s=0.0, sent_bytes=0.0)
-        cost, size = planned.cost, planned.size_bytes
+        pattern, cost, size = planned.pattern, planned.cost, planned.size_bytes
         parts = [
             Load(
                 bytes_by_link=tuple((link, share * factor * size) for link, share in shares),
@@ -127,9 +128,12 @@ class _Spread:
                 self._shares[id(pattern)], cost.factors, cost.latencies_s, strict=True
             )
         ]
-        return Load(
-            bytes_by_link=parts[0].bytes_by_link,
-            latency_s=parts[0].latency_s,
+        return Carried(
+            bytes_by_link=parts[0].bytes_by_link if parts else (),
+            latency_s=parts[0].latency_s if parts else 0.0,
             sent_bytes=pending.sent_bytes,
             then=tuple(parts[1:]),
+            operation=planned.operation,
+            algorithm=planned.algorithm,
+            protocol=cost.protocol,
         )

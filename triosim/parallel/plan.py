@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from triosim.engine.program import Program, RankClass
 from triosim.network.interconnect import Wire
 from triosim.parallel.rank import RankWriter
@@ -42,12 +44,15 @@ class Plan:
                 RankClass(members=(rank,), speed=self.speeds.get(rank, 1.0))
                 for rank in range(self.gpus)
             ]
-        if not self.speeds:
-            return [RankClass(members=range(self.gpus))]
-        by_speed: dict[float, list[int]] = {}
-        for rank in range(self.gpus):
-            by_speed.setdefault(self.speeds.get(rank, 1.0), []).append(rank)
-        return [RankClass(members=ranks, speed=speed) for speed, ranks in by_speed.items()]
+        speed = np.ones(self.gpus)
+        speed[list(self.speeds)] = list(self.speeds.values())
+        distinct, first, of_rank = np.unique(speed, return_index=True, return_inverse=True)
+        if len(distinct) == 1:
+            return [RankClass(members=range(self.gpus), speed=float(distinct[0]))]
+        return [
+            RankClass(members=np.flatnonzero(of_rank == k).tolist(), speed=float(distinct[k]))
+            for k in np.argsort(first).tolist()
+        ]
 
     def batch_share(self, copy: int) -> float:
         """One of the batches as a part of the trace's."""

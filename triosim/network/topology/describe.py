@@ -21,8 +21,8 @@ from triosim.network.topology.tiered import Tier
 from triosim.network.topology.vocabulary import MAX_DIMENSIONS, MAX_GPUS, bad, whole
 
 __all__ = [
-    "DEFAULT_LINK", "GENERIC", "Description", "describe", "machine_names", "natural_topology",
-    "squarest", "topology_names", "topology_of",
+    "DEFAULT_LINK", "GENERIC", "Description", "describe", "is_generic", "machine_names",
+    "natural_topology", "squarest", "topology_names", "topology_of",
 ]  # fmt: skip
 
 DEFAULT_LINK = LinkSpec(bytes_per_s=100e9)
@@ -67,10 +67,10 @@ def describe(source: Source, ranks: int, link: LinkSpec | None = None) -> Descri
         return Description.from_file(Path(source))
     if not isinstance(source, str):
         raise bad(source, "must be a name, a file, a table or a description")
-    name, _, choice = source.strip().casefold().partition(":")
+    name, choice = _name_and_choice(source)
     if name in machine_names() and not choice:
         return load_machine(name).description
-    generic = GENERIC.get(name.replace("optimized", "optimised"))
+    generic = GENERIC.get(name)
     if generic is None:
         known = ", ".join((*GENERIC, *machine_names()))
         raise bad(source, f"no such topology; known are {known}, or a .toml or .json file")
@@ -78,6 +78,16 @@ def describe(source: Source, ranks: int, link: LinkSpec | None = None) -> Descri
     if choice and len(sides) not in generic.counts:
         raise bad(source, f"behind the colon stands {generic.choice}")
     return generic.make(sides, ranks, link or DEFAULT_LINK)
+
+
+def is_generic(name: str) -> bool:
+    """Whether a name is of a topology made of the caller's link."""
+    return _name_and_choice(name)[0] in GENERIC
+
+
+def _name_and_choice(source: str) -> tuple[str, str]:
+    name, _, choice = source.strip().casefold().partition(":")
+    return name.replace("optimized", "optimised"), choice
 
 
 def natural_topology(algorithm: str, ranks: int, link: LinkSpec) -> Topology:

@@ -54,6 +54,10 @@ class Dragonfly:
             groups * routers * (routers - 1),
             groups * (groups - 1),
         ]
+        # NOTE: looking these up takes a quarter of the time of dividing.
+        self._router = np.arange(self.ranks, dtype=np.int64) // gpus_per_router
+        self._group = self._router // routers
+        self._last: tuple[Ints, Ints, list[tuple[Ints, Ints]]] | None = None
         self._first = [0, *np.cumsum(counts).tolist()]
         widths = [self._links[i].capacity_bytes_per_s for i in (0, 0, 1, 2)]
         self.capacity_bytes_per_s: Floats = np.repeat(widths, counts)
@@ -77,10 +81,17 @@ class Dragonfly:
 
     def _hops(self, source: Ints, target: Ints) -> list[tuple[Ints, Ints]]:
         """Links in the order of a way, each with the positions of the pairs that use it."""
+        # NOTE: loads and latencies of the same pairs are asked for in turn; this halves them.
+        last = self._last
+        if last is None or last[0] is not source or last[1] is not target:
+            last = self._last = source, target, self._ways(source, target)
+        return last[2]
+
+    def _ways(self, source: Ints, target: Ints) -> list[tuple[Ints, Ints]]:
         moves = np.flatnonzero(source != target)
         one, other = source[moves], target[moves]
-        start, end = one // self._gpus, other // self._gpus
-        group, away = start // self._routers, end // self._routers
+        start, end = self._router[one], self._router[other]
+        group, away = self._group[one], self._group[other]
         far = np.flatnonzero(group != away)
         leave, enter = end.copy(), end.copy()
         leave[far] = self._gateway(group[far], away[far])
@@ -95,11 +106,11 @@ class Dragonfly:
         ]
 
     def traffic(self, source: Ints, target: Ints, size_bytes: Floats) -> Floats:
+        hops = self._hops(source, target)
+        links = np.concatenate([link for link, _ in hops])
+        sizes = size_bytes[np.concatenate([pair for _, pair in hops])]
         count = len(self.capacity_bytes_per_s)
-        loads = np.zeros(count)
-        for link, pair in self._hops(source, target):
-            loads += np.bincount(link, size_bytes[pair], count)
-        return loads
+        return np.asarray(np.bincount(links, sizes, count), dtype=np.float64)
 
     def exchange(self, groups: Ints, size_bytes: float) -> Floats:
         size = groups.shape[1]
@@ -144,8 +155,11 @@ class Dragonfly:
 
     def latency_s(self, source: Ints, target: Ints) -> Floats:
         total = np.zeros(len(source))
-        for link, pair in self._hops(source, target):
-            total[pair] += self.link_latency_s[link]
+        up, local, across = (link.latency_s for link in self._links)
+        delays = (up, local, across, local, 0.0)
+        for (_, pair), delay_s in zip(self._hops(source, target), delays, strict=True):
+            if delay_s:
+                total[pair] += delay_s
         return total
 
     def passing(self, link: int, source: Ints, target: Ints) -> Floats:

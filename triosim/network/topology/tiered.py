@@ -153,6 +153,8 @@ class Tiered:
         """The outermost tier that traffic inside the groups passes; -1 for groups of one."""
         if groups.shape[1] < 2:
             return -1
+        if groups.shape[1] == 2:  # NOTE: a tenth of the time for pairs
+            return int(self._meeting(groups[:, 0], groups[:, 1]).max(initial=0))
         for t in range(len(self.tiers)):
             switch = self._switch[t][groups]
             # Group by group: one that a host joins need not be on one rail.
