@@ -15,7 +15,10 @@ if __name__ == "__main__":
         {
             "": [st.Page("pages/start.py", title="Start", icon=":material/home:", default=True)],
             "Run": [st.Page("pages/simulate.py", title="Simulate", icon=":material/tune:")],
-            "Inspect": [st.Page("pages/traces.py", title="Traces", icon=":material/data_table:")],
+            "Inspect": [
+                st.Page("pages/traces.py", title="Traces", icon=":material/data_table:"),
+                st.Page("pages/network.py", title="Network", icon=":material/hub:"),
+            ],
         },
         position="top",
     ).run()

@@ -50,4 +50,22 @@ EXAMPLES = (
         icon=":material/hourglass_bottom:",
         scenario=Scenario(case=2, gpus=8, rank_speed={3: 0.5}),
     ),
+    Example(
+        title="Two H100 hosts",
+        text="What does leaving the host cost?",
+        icon=":material/dns:",
+        scenario=Scenario(case=2, gpus=16, topology="seminar-h100"),
+    ),
+    Example(
+        title="A dead link",
+        text="Who takes over on a torus of 16?",
+        icon=":material/link_off:",
+        scenario=Scenario(
+            case=2,
+            gpus=16,
+            topology="torus:4x4",
+            ptp_bandwidth_gb_per_s=25,
+            dead_links=("5-6",),
+        ),
+    ),
 )

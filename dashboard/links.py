@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboard.settings import SETTINGS, VERSION, Setting, label_of
+from dashboard.topologies import check_network, read_name
 from dashboard.traces_store import absent, folder_of, is_upload
 from triosim.errors import ConfigError
 from triosim.scenario import SAMPLE_TRACES, Scenario
@@ -73,6 +74,7 @@ def read_link(
         except ConfigError as error:
             rejected.append(error.named(error.field))
     if not own:
+        rejected += _drop_absent_gpus(view, given.get("gpus", SETTINGS["gpus"].default))
         rejected += _drop_what_does_not_matter(given)
         rejected += _fit_mesh(given)
         rejected += _drop_what_does_not_fit(given)
@@ -99,6 +101,10 @@ def scenario_of(values: Mapping[str, Any]) -> Scenario:
     fields = {s.field: values[name] for name, s in SETTINGS.items() if s.matters(values)}
     fields["trace_dir"] = str(folder_of(values["trace"]))
     fields["rank_speed"] = read_speeds(values["rank_speed"] or "") or None
+    if "dead_links" in fields:
+        fields["dead_links"] = tuple(listed(values["dead_links"] or ""))
+    if fields.get("topology") is not None:
+        fields["topology"] = read_name(values["topology"])
     fields.pop("mesh_cols", None)  # they follow from the rows
     if fields.get("mesh_rows") == 1:
         fields["mesh_rows"] = None
@@ -110,6 +116,7 @@ def values_of(scenario: Scenario) -> dict[str, Any]:
     values = {name: getattr(scenario, s.field) for name, s in SETTINGS.items()}
     values["trace"] = Path(scenario.trace_dir).name
     values["rank_speed"] = write_speeds(scenario.speeds) or None
+    values["dead_links"] = ", ".join(scenario.dead_links) or None
     values["mesh_rows"] = scenario.mesh[0] if scenario.interconnect == "optical" else 1
     values["mesh_cols"] = None
     return values
@@ -138,7 +145,23 @@ def write_speeds(speeds: Mapping[int, float]) -> str:
     return ", ".join(f"{rank}={_text(speed)}" for rank, speed in speeds.items())
 
 
+def listed(text: str) -> list[str]:
+    """What stands between the commas of a text."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def read_faults(text: str) -> dict[str, float]:
+    """Connections and the share left of each from "3-4, 0-1=0.5"; raises `ConfigError`."""
+    return Scenario(dead_links=tuple(listed(text))).faults
+
+
+def write_faults(faults: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={_text(left)}" if left else name for name, left in faults.items())
+
+
 def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any:
+    if setting.name == "dead_links":
+        return ", ".join(listed(",".join(texts))) or None  # each is checked beside the others
     if len(texts) != 1:
         raise ConfigError(setting.name, _shown(texts), "a setting has one value")
     text = texts[0].strip()
@@ -146,6 +169,8 @@ def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any
         if is_upload(text) and text not in traces:
             raise ConfigError("trace", text, absent(text))
         return _choice("trace", text, traces)
+    if setting.name == "topology":
+        return read_name(text)
     if setting.name == "rank_speed":
         return write_speeds(read_speeds(text)) or None
     if setting.kind == "choice":
@@ -171,6 +196,13 @@ def _number(setting: Setting, text: str) -> int | float:
     if not math.isfinite(number) or not setting.low <= number <= setting.high:
         raise ConfigError(setting.name, text, legal)
     return number
+
+
+def _drop_absent_gpus(view: Parameters, gpus: int) -> list[str]:
+    """GPUs to look at that the scenario does not have; they go, with a sentence each."""
+    absent = [name for name in RANKS if int(str(view.get(name, 0))) >= gpus]
+    legal = f"GPUs go from 0 to {gpus - 1:,}" if gpus > 1 else "there is only GPU 0"
+    return [f"{name} {view.pop(name)}: {legal}." for name in absent]
 
 
 def _drop_what_does_not_matter(given: dict[str, Any]) -> list[str]:
@@ -203,14 +235,26 @@ def _drop_what_does_not_fit(given: dict[str, Any]) -> list[str]:
     sentences = []
     while True:
         try:
-            scenario_of({name: given.get(name, s.default) for name, s in SETTINGS.items()})
+            values = {name: given.get(name, s.default) for name, s in SETTINGS.items()}
+            check_network(scenario_of(values))
         except ConfigError as error:
             if error.field not in given:
                 return sentences
-            del given[error.field]
+            given[error.field] = _without(given[error.field], error)
+            if given[error.field] is None:
+                del given[error.field]
             sentences.append(error.named(error.field))
         else:
             return sentences
+
+
+def _without(value: Any, error: ConfigError) -> Any:
+    """What is left of a setting: of a list what the error is not about, of others nothing."""
+    if error.field != "dead_links":
+        return None
+    wrong = str(error.value)
+    kept = [part for part in listed(value) if wrong not in (part, part.partition("=")[0].strip())]
+    return ", ".join(kept) if kept and len(kept) < len(listed(value)) else None
 
 
 def _one(texts: Sequence[str], name: str, legal: str) -> str:
@@ -250,12 +294,12 @@ def _all_ranks(texts: Sequence[str]) -> str:
     return _choice("all_ranks", text, ("true", "false"))
 
 
+RANKS = ("first_rank", "memory_rank")
 VIEW: Mapping[str, Callable[[Sequence[str]], Any]] = {
     "tab": _tab,
     "window": _window,
     "all_ranks": _all_ranks,
-    "first_rank": _rank("first_rank"),
-    "memory_rank": _rank("memory_rank"),
+    **{name: _rank(name) for name in RANKS},
 }
 
 

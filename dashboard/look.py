@@ -23,11 +23,19 @@ CSS = """
   border: 1px solid rgba(128, 132, 149, 0.5); border-radius: 0.5rem;
 }
 /* It draws nothing and must not take a gap. */
-.st-key-theme { position: absolute; }
+.st-key-watch { position: absolute; }
+/* What a figure's own legend says, where that has no room. */
+[data-testid="stElementContainer"]:has(> .stHtml .narrow-legend) { display: none; }
+.narrow-legend { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem; font-size: 0.8rem; }
+.narrow-legend i {
+  display: inline-block; width: 0.75rem; height: 0.75rem; margin-right: 0.3rem;
+}
 @media (max-width: 640px) {
+  [data-testid="stElementContainer"]:has(> .stHtml .narrow-legend) { display: block; }
   [data-testid="stMainBlockContainer"] { padding: 4.25rem 1rem 3rem; }
   /* A figure has room for a line or two of legend; here it would lie over the bars. */
   [data-testid="stPlotlyChart"] .legend { display: none; }
+  .st-key-crowded_network .annotation { display: none; }
   .st-key-cards [data-testid="stColumn"] { min-width: 0; flex: 1 1 calc(50% - 1rem); }
 }
 </style>
@@ -35,8 +43,25 @@ CSS = """
 
 
 # Figures are drawn for one brightness, and Streamlit does not rerun when a person changes it.
+# Streamlit replaces the address where a widget is moved, and adds an entry to the browser's history
+# where the server has set a widget: here both replace it, so that Back leaves the page.
 WATCH = """
-export default function ({ setTriggerValue }) {
+const push = history.pushState.bind(history);
+
+function replaceOnSamePage(state, unused, url) {
+  const same = new URL(url ?? "", location).pathname === location.pathname;
+  return same ? history.replaceState(state, unused, url) : push(state, unused, url);
+}
+
+export default function ({ data, setTriggerValue }) {
+  if (history.pushState.name !== replaceOnSamePage.name) {
+    history.pushState = replaceOnSamePage;
+  }
+  const here = new URL(location);
+  if (data.version && !here.searchParams.has("v")) {
+    here.searchParams.set("v", data.version);
+    history.replaceState(history.state, "", here);
+  }
   const shade = () => getComputedStyle(document.querySelector(".stApp")).backgroundColor;
   let last = shade();
   const timer = setInterval(() => {
@@ -48,18 +73,21 @@ export default function ({ setTriggerValue }) {
   return () => clearInterval(timer);
 }
 """
-_watch_theme = st.components.v2.component("triosim_theme", js=WATCH)
+_watch = st.components.v2.component("triosim_watch", js=WATCH)
 
 
-def open_page(name: str) -> bool:
-    """Every page calls this first; True in the first run after a link or another page."""
+def open_page(name: str, version: str = "") -> bool:
+    """Every page calls this first; True in the first run after a link or another page.
+
+    `version` goes into an address that has none.
+    """
     if PagesManager.uses_pages_directory:
         # The first visit to a server, if it is to a page other than the first, finds the folder
         # pages/ before app.py has said what the pages are: run app.py instead.
         PagesManager.uses_pages_directory = False
         st.rerun()
     st.html(CSS)
-    _watch_theme(key="theme", on_changed_change=lambda: None)
+    _watch(key="watch", data={"page": name, "version": version}, on_changed_change=lambda: None)
     arrived = st.session_state.get("page") != name
     st.session_state["page"] = name
     return arrived

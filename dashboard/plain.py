@@ -17,3 +17,8 @@ def plain(text: str) -> str:
 def short(text: str, limit: int = 60) -> str:
     """The beginning of a name that may be of any length."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

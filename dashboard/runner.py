@@ -10,11 +10,11 @@ import gc
 import multiprocessing
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
@@ -27,21 +27,62 @@ WORKERS = 2
 MAX_RESULTS = 64
 PATIENCE_S = 0.4  # before the page says that it is working
 POLL_S = 0.1
+# What a new worker needs to start: ending one for less than that gains nothing.
+START_S = 1.0
 
 Key = tuple[Scenario, work.Stamp]
+# fork would copy Streamlit's threads in whatever state they are.
+SPAWN = multiprocessing.get_context("spawn")
 
 
-@dataclass
+class WorkerDied(Exception):  # noqa: N818 - an event, which the runner answers
+    """The process ended before its answer came."""
+
+
+class Worker:
+    """A process that runs one function at a time; another one takes its place when it ends."""
+
+    def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        self._pipe, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=work.serve, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()  # so that the pipe ends with the process
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the function returns or raises; raises `WorkerDied` where no answer comes."""
+        if not self.process.is_alive():
+            self._start()
+        try:
+            self._pipe.send((function, arguments))
+            answer, error = self._pipe.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            self._start()
+            raise WorkerDied from None
+        if error is not None:
+            raise error
+        return answer
+
+    def end(self) -> None:
+        """Stop what it runs, at once."""
+        self.process.kill()
+
+
+@dataclass(eq=False)
 class Job:
-    """A simulation under way and how many sessions wait for it."""
+    """Something to run: how many sessions wait for it, and who runs it since when."""
 
-    future: Future[Result]
-    pool: ProcessPoolExecutor
+    future: Future[Any] = field(default_factory=Future)
     waiting: int = 0
+    worker: Worker | None = None
+    began_s: float = 0.0
 
 
 class Runner:
-    """A pool of workers and the latest results.
+    """Workers, the jobs that wait for one, and the latest results.
 
     Results are shared between sessions: read them, never change them.
     """
@@ -49,17 +90,13 @@ class Runner:
     def __init__(self) -> None:
         self._lock = Lock()
         self._results: OrderedDict[Key, Result] = OrderedDict()
-        self._jobs: dict[Key, Job] = {}
-        self._pool = self._new_pool()
-
-    @staticmethod
-    def _new_pool() -> ProcessPoolExecutor:
-        # fork would copy Streamlit's threads in whatever state they are.
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(max_workers=WORKERS, mp_context=context)
-        for _ in range(WORKERS):
-            pool.submit(work.warm_up, Scenario())
-        return pool
+        self._jobs: dict[Hashable, Job] = {}
+        self.workers = [Worker() for _ in range(WORKERS)]
+        self._idle: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self.workers:
+            self._idle.put(worker)
+        # A thread for each worker hands it a job and waits for the answer.
+        self._threads = ThreadPoolExecutor(WORKERS)
 
     def known(self, key: Key) -> Result | None:
         """A result from before."""
@@ -75,41 +112,64 @@ class Runner:
                 self._results.popitem(last=False)
 
     @contextmanager
-    def job(self, key: Key) -> Iterator[Job]:
-        """Wait for a simulation inside; it is cancelled when the last one who waits leaves."""
+    def job(self, key: Hashable, function: Callable[..., Any], *arguments: Any) -> Iterator[Job]:
+        """Wait for a function inside; those who wait for the same key share it.
+
+        When the last one leaves, it is cancelled; if it runs, `make_room` may end it.
+        """
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.future.done():
-                job = Job(self._pool.submit(work.run, key[0]), self._pool)
-                self._jobs[key] = job
+                job = self._jobs[key] = Job()
+                job.future = self._threads.submit(self._run, job, key, function, arguments)
             job.waiting += 1
         try:
             yield job
         finally:
             with self._lock:
                 job.waiting -= 1
+                if job.waiting == 0 and (job.future.cancel() or job.future.done()):
+                    self._forget(key, job)
+
+    def _run(
+        self, job: Job, key: Hashable, function: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> Any:
+        worker = self._idle.get()
+        with self._lock:
+            job.worker, job.began_s = worker, time.monotonic()
+        try:
+            return worker.run(function, *arguments)
+        finally:
+            with self._lock:
+                job.worker = None
                 if job.waiting == 0:
-                    job.future.cancel()
-                    if self._jobs.get(key) is job:
-                        del self._jobs[key]
+                    self._forget(key, job)
+            self._idle.put(worker)
 
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any
-    ) -> tuple[Future[Any], ProcessPoolExecutor]:
-        """Any function of a module that does not know Streamlit, in the present pool."""
-        with self._lock:
-            return self._pool.submit(function, *arguments), self._pool
+    def _forget(self, key: Hashable, job: Job) -> None:
+        if self._jobs.get(key) is job:
+            del self._jobs[key]
 
-    def replace(self, broken: ProcessPoolExecutor) -> None:
-        """A new pool in place of one whose worker has died; the first to notice does it."""
+    def make_room(self) -> None:
+        """End a run that nobody waits for where another job queues."""
         with self._lock:
-            if self._pool is broken:
-                self._pool = self._new_pool()
-        broken.shutdown(wait=False, cancel_futures=True)
+            jobs = self._jobs.values()
+            if not any(
+                job.waiting and job.worker is None and not job.future.done() for job in jobs
+            ):
+                return
+            before_s = time.monotonic() - START_S
+            for job in jobs:
+                # Under the lock: its worker cannot go on to another job meanwhile.
+                if job.worker is not None and not job.waiting and job.began_s < before_s:
+                    job.worker.end()
+                    return
 
     def close(self) -> None:
         """End the workers."""
-        self._pool.shutdown(cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in self.workers:
+            worker.end()
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
@@ -137,30 +197,28 @@ def result_of(scenario: Scenario) -> Result:
 
 
 def _simulate(runner: Runner, key: Key) -> Result:
-    for _ in range(2):
-        with runner.job(key) as job:
-            try:
-                return _wait(job.future)
-            except BrokenProcessPool:
-                runner.replace(job.pool)
-    raise SimulationError("The simulation's process ended twice; it may have run out of memory.")
+    result: Result = _answer(runner, "Simulating", key, work.run, key[0])
+    return result
 
 
 def in_worker(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function returns in a worker; meanwhile the page says what it is doing."""
-    runner = shared_runner()
+    return _answer(shared_runner(), doing, object(), function, *arguments)
+
+
+def _answer(
+    runner: Runner, doing: str, key: Hashable, function: Callable[..., Any], *arguments: Any
+) -> Any:
     for _ in range(2):
-        future, pool = runner.submit(function, *arguments)
-        try:
-            return _wait(future, doing)
-        except BrokenProcessPool:
-            runner.replace(pool)
-        finally:
-            future.cancel()
+        with runner.job(key, function, *arguments) as job:
+            try:
+                return _wait(runner, job.future, doing)
+            except WorkerDied:
+                continue
     raise SimulationError(f"{doing} ended twice; it may have run out of memory.")
 
 
-def _wait(future: Future[Any], doing: str = "Simulating") -> Any:
+def _wait(runner: Runner, future: Future[Any], doing: str) -> Any:
     """Wait in small steps: each call of Streamlit lets a rerun of the page end this one."""
     begin = time.monotonic()
     try:
@@ -170,9 +228,13 @@ def _wait(future: Future[Any], doing: str = "Simulating") -> Any:
     slot = st.empty()
     while True:
         slot.caption(f"{doing}, {time.monotonic() - begin:.0f} s ...")
+        runner.make_room()
         try:
             result = future.result(POLL_S)
         except TimeoutError:
             continue
+        except Exception:
+            slot.empty()
+            raise
         slot.empty()
         return result

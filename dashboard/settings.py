@@ -11,11 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from triosim.hardware import gpu_names
+from triosim.network.collectives.choose import algorithms_for
+from triosim.network.collectives.planned import AUTO
+from triosim.network.topology.machines import machine_names
 from triosim.scenario import (
     CASES,
     CHOICES,
     DEFAULT_TRACE,
     NUMBERS,
+    OVERLAP_SLOWDOWN,
     SWITCHES,
     WHOLE_NUMBERS,
     Scenario,
@@ -54,7 +58,7 @@ class Setting:
     @property
     def range_text(self) -> str:
         """The legal range in words."""
-        return " to ".join(f"{x:,.0f}" if x >= 1 else f"{x:g}" for x in (self.low, self.high))
+        return range_text(self.low, self.high)
 
     @property
     def plain_label(self) -> str:
@@ -70,8 +74,27 @@ def _over(kind: str, *cases: int) -> Callable[[Values], bool]:
     return lambda values: values["interconnect"] == kind and values["case"] in cases
 
 
-# Page defaults that differ from the command line's: a first visit should show communication.
-PAGE_DEFAULTS = {"trace": DEFAULT_TRACE, "case": 2, "mesh_rows": 1}
+def on_machine(values: Values) -> bool:
+    """Whether the GPUs are joined as in a machine, whose links have speeds of their own."""
+    return values["topology"] in machine_names()
+
+
+def _links_to_set(values: Values) -> bool:
+    return _over("electrical", 1, 2, 3, 4)(values) and not on_machine(values)
+
+
+def _protocol_known(values: Values) -> bool:
+    return _over("electrical", 1, 2, 3, 4)(values) and on_machine(values)
+
+
+def _in_ring(values: Values) -> bool:
+    ring = values["topology"] is None and values["algorithm"] in (None, "ring")
+    return ring and _over("electrical", 1, 2, 3)(values)
+
+
+# Page defaults that differ from the command line's: a first visit should show communication. What
+# is typed as text is empty where the scenario has an empty list.
+PAGE_DEFAULTS = {"trace": DEFAULT_TRACE, "case": 2, "mesh_rows": 1, "dead_links": None}
 LABELS = {
     "trace": "Trace",
     "case": "Case",
@@ -79,6 +102,8 @@ LABELS = {
     "gpus": "GPUs",
     "bandwidth_gb_per_s": "Remote memory (GB/s per GPU)",
     "interconnect": "Interconnect",
+    "topology": "Network",
+    "algorithm": "All-reduce algorithm",
     "ptp_bandwidth_gb_per_s": "GPU to GPU bandwidth (GB/s)",
     "latency_us": "Link latency (µs)",
     "mesh_rows": "Mesh rows",
@@ -87,6 +112,7 @@ LABELS = {
     "micro_batch_size": "Micro-batch (samples)",
     "capacity_log2": "Memory per GPU (2^n bytes)",
     "resident": "Everything is on the GPU before the step",
+    "protocol": "Costs of the machine's protocol, as measured",
     "ptp_convention": "GPU to GPU bandwidth means",
     "bucket_mb": "Gradient bucket (MiB)",
     "accumulate": "Batches per step",
@@ -95,27 +121,36 @@ LABELS = {
     "optical_gb_per_s": "Optical bandwidth (GB/s per circuit)",
     "hop_latency_ns": "Hop latency (ns)",
     "circuit_setup_ms": "Circuit set-up (ms)",
+    "circuit_teardown_ms": "Circuit tear-down (ms)",
+    "wavelengths": "Wavelengths (circuits per link)",
     "rank_speed": "Slow GPUs (rank=speed)",
+    "slow_every": "Slow every (steps)",
+    "jitter": "Jitter (share of computing)",
+    "seed": "Seed of the jitter",
+    "dead_links": "Bad links (ends=share left)",
+    "overlap_slowdown": "Slow-down by overlap (share)",
     "batch_size": "Batch of the trace (samples)",
     "trace_gpu": "The trace was taken on",
     "fold": "Simulate identical GPUs once",
 }
+_ELECTRICAL = "it belongs to the electrical interconnect of cases 1 to"
 _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
     "interconnect": (_in_cases(1, 2, 3, 4), "case 0 has no communication between GPUs"),
-    "ptp_bandwidth_gb_per_s": (
-        _over("electrical", 1, 2, 3, 4),
-        "it belongs to the electrical interconnect of cases 1 to 4",
-    ),
-    "latency_us": (
-        _over("electrical", 1, 2, 3, 4),
-        "it belongs to the electrical interconnect of cases 1 to 4",
-    ),
-    "ptp_convention": (
-        _over("electrical", 1, 2, 3),
-        "it belongs to the electrical interconnect of cases 1 to 3",
-    ),
     **dict.fromkeys(
-        ("mesh_rows", "mesh_cols", "optical_gb_per_s", "hop_latency_ns", "circuit_setup_ms"),
+        ("topology", "dead_links"), (_over("electrical", 1, 2, 3, 4), f"{_ELECTRICAL} 4")
+    ),
+    "algorithm": (_over("electrical", 1, 2, 3), f"{_ELECTRICAL} 3"),
+    **dict.fromkeys(
+        ("ptp_bandwidth_gb_per_s", "latency_us"),
+        (_links_to_set, f"{_ELECTRICAL} 4, and a machine has links of its own"),
+    ),
+    "protocol": (_protocol_known, "only the links of a machine have measured protocol costs"),
+    "ptp_convention": (_in_ring, f"{_ELECTRICAL} 3, and to TrioSim's ring"),
+    **dict.fromkeys(
+        (
+            *("mesh_rows", "mesh_cols", "optical_gb_per_s", "hop_latency_ns"),
+            *("circuit_setup_ms", "circuit_teardown_ms", "wavelengths"),
+        ),
         (_over("optical", 1, 2, 3, 4), "it belongs to the optical interconnect of cases 1 to 4"),
     ),
     "micro_batch_size": (_in_cases(4), "only case 4 has micro-batches"),
@@ -123,6 +158,9 @@ _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
     "stage_cut": (_in_cases(4), "only case 4 has stages"),
     "accumulate": (_in_cases(1, 2), "only cases 1 and 2 accumulate"),
     "bucket_mb": (_in_cases(2), "only case 2 has buckets"),
+    "slow_every": (lambda values: values["rank_speed"] is not None, "no GPU is slow"),
+    "seed": (lambda values: values["jitter"] > 0, "nothing is random without jitter"),
+    "overlap_slowdown": (_in_cases(1, 2, 3, 4), "case 0 has no communication between GPUs"),
 }
 
 
@@ -135,10 +173,14 @@ def _setting(name: str) -> Setting:
     elif name in NUMBERS:
         kind, (low, high) = "number", NUMBERS[name]
         default = float(default)
+    elif name == "overlap_slowdown":
+        kind, (low, high) = "number", OVERLAP_SLOWDOWN
     elif name in CHOICES:
         kind, choices = "choice", CHOICES[name]
     elif name in ("gpu", "trace_gpu"):
         kind, choices = "choice", gpu_names()
+    elif name == "algorithm":
+        kind, choices = "choice", (AUTO, *algorithms_for("all-reduce"))
     elif name in SWITCHES:
         kind = "switch"
     return Setting(
@@ -160,6 +202,11 @@ SETTINGS: Mapping[str, Setting] = {name: _setting(name) for name in LABELS}
 def case_title(case: int) -> str:
     """The name of a case for a heading."""
     return CASES[case]
+
+
+def range_text(low: float, high: float) -> str:
+    """A legal range in words."""
+    return " to ".join(f"{x:,.0f}" if x >= 1 else f"{x:g}" for x in (low, high))
 
 
 def label_of(field: str) -> str:

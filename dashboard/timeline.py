@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard.numbers import number_field, say_refused
 from triosim import Result
 from triosim.figures import Style, gantt_bars, gantt_overview
 
@@ -26,6 +28,22 @@ def style() -> Style:
 def show(figure: go.Figure, alt: str, **more: Any) -> None:
     """A figure with its own colours; `alt` is for those who cannot see it."""
     st.plotly_chart(figure, theme=None, config=CHART, alt=alt, **more)
+    if figure.layout.showlegend:
+        _narrow_legend(figure)
+
+
+def _narrow_legend(figure: go.Figure) -> None:
+    """The legend below a figure, for pages so narrow that their style hides the one inside."""
+    colours: dict[str, str] = {}
+    for trace in figure.data:
+        if trace.name and trace.showlegend is not False:
+            marked = trace.type == "bar" or "markers" in (trace.mode or "")
+            colours.setdefault(trace.name, (trace.marker if marked else trace.line).color)
+    entries = "".join(
+        f'<span><i style="background: {html.escape(colour)}"></i>{html.escape(name)}</span>'
+        for name, colour in colours.items()
+    )
+    st.html(f'<div class="narrow-legend">{entries}</div>')
 
 
 def representatives(result: Result) -> list[int]:
@@ -105,15 +123,15 @@ def _ranks(result: Result) -> Sequence[int]:
     if len(ranks) <= MAX_RANKS:
         return ranks
     last = len(ranks) - MAX_RANKS
-    if st.session_state.get("first_rank", 0) > last:
-        st.session_state["first_rank"] = last
-    first = st.number_input(
+    first = number_field(
         f"First of the {MAX_RANKS} GPUs drawn (of {len(ranks):,})",
         0,
         last,
         0,
         step=MAX_RANKS,
         key="first_rank",
+        name="First GPU drawn",
         bind="query-params",
     )
+    say_refused("first_rank")
     return ranks[first : first + MAX_RANKS]

@@ -86,5 +86,3 @@ def read_address(traces: Sequence[str], arrived: bool) -> None:
         with contextlib.suppress(StreamlitAPIException):
             st.query_params.from_dict(link.parameters)
             st.rerun()
-    elif "v" not in raw:
-        st.query_params["v"] = VERSION

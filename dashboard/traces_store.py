@@ -66,6 +66,12 @@ def uploads() -> dict[str, Upload]:
     return st.session_state.setdefault("uploads", {})
 
 
+def label_of(name: str) -> str:
+    """What a trace is called: an upload as its owner calls it."""
+    upload = uploads().get(name)
+    return name if upload is None else upload.label
+
+
 def keep(upload: Upload) -> None:
     """Add an upload to this session; the oldest go where there are too many."""
     mine = uploads()

@@ -6,10 +6,11 @@ from collections import Counter
 
 import streamlit as st
 
+from dashboard.cards import show_cards
 from dashboard.links import parameters_of
-from dashboard.plain import plain, short
+from dashboard.plain import counted, plain, short
 from dashboard.settings import SETTINGS
-from dashboard.traces_store import uploads
+from dashboard.traces_store import label_of, uploads
 from triosim import Trace
 from triosim.figures.text import MIDDLE_DOT, digits, memory_text, share_text, time_text
 from triosim.trace.parameters import find_parameters
@@ -20,9 +21,7 @@ PHASES_SHORT = {"forward": "fwd", "backward": "bwd", "optimizer": "opt"}
 
 def title_of(chosen: str, trace: Trace) -> str:
     """The trace in a few words."""
-    upload = uploads().get(chosen)
-    name = plain(chosen if upload is None else upload.label)
-    return f"{name}: one step on one GPU"
+    return f"{plain(label_of(chosen))}: one step on one GPU"
 
 
 def simulate_link(chosen: str) -> None:
@@ -48,7 +47,7 @@ def headline(trace: Trace) -> None:
     values = sum(tensor.numel for tensor in parameters.tensors)
     rate = f", {digits(trace.batch_size / trace.total_s)} a second" if trace.total_s else ""
     cards = (
-        ("Step time", time_text(trace.total_s * 1e3), f"{trace.batch_size:,} samples{rate}"),
+        ("Step time", time_text(trace.total_s * 1e3), counted(trace.batch_size, "sample") + rate),
         (
             "Operators",
             f"{len(trace.operators):,}",
@@ -57,19 +56,13 @@ def headline(trace: Trace) -> None:
         (
             "Parameters",
             memory_text(parameters.bytes) if values else "n/a",
-            f"{values:,} in {len(parameters.tensors):,} tensors"
+            f"{values:,} in {counted(len(parameters.tensors), 'tensor')}"
             if values
             else "none that the trace shows",
         ),
         ("GPU", *_gpu(trace)),
     )
-    with st.container(key="cards"):
-        columns = st.columns(len(cards))
-    for number, (label, value, meaning) in enumerate(cards):
-        column = columns[number]
-        with column.container(border=True, gap=None, height="stretch", key=f"card_{number}"):
-            st.metric(label, value)
-            st.caption(meaning)
+    show_cards(cards)
 
 
 def _gpu(trace: Trace) -> tuple[str, str]:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.links import TABS, shipped_traces
-from dashboard.plain import plain
+from dashboard.cards import show_cards
+from dashboard.joined import joined, machine_of, network_tab
+from dashboard.links import TABS
+from dashboard.numbers import number_field, say_refused
+from dashboard.plain import counted, plain
 from dashboard.settings import case_title
 from dashboard.timeline import representatives, show, style, timeline
+from dashboard.traces_store import label_of
 from triosim import Result, Scenario
-from triosim.analysis.breakdown import CLASSES
-from triosim.cli import command_line
-from triosim.export.chrome import chrome_trace
-from triosim.export.table import timeline_csv
-from triosim.figures import breakdown_bars, communication_bars, memory_figure, topology_figure
+from triosim.analysis.breakdown import CLASSES, SLOWDOWN
+from triosim.figures import breakdown_bars, communication_bars, memory_figure, step_times_figure
 from triosim.figures.text import bytes_text, digits, memory_text, share_text, time_text, words
-from triosim.notes import ASSUMPTIONS, NOT_MODELLED
+from triosim.network.topology.machines import load_machine
+from triosim.notes import ASSUMPTIONS, NOT_MODELLED, assumptions_for
 
 MAX_ROWS = 64
 CLASS_MEANING = {
@@ -36,8 +38,9 @@ TICK, CROSS = ":material/check:", ":material/close:"
 
 def title_of(scenario: Scenario) -> str:
     """The scenario in a few words."""
-    gpus = "1 GPU" if scenario.gpus == 1 else f"{scenario.gpus:,} GPUs"
-    return f"{Path(scenario.trace_dir).name}, {case_title(scenario.case)}, {gpus}"
+    gpus = counted(scenario.gpus, "GPU")
+    name = label_of(Path(scenario.trace_dir).name)
+    return plain(f"{name}, {case_title(scenario.case)}, {gpus}{joined(scenario)}")
 
 
 def headline(result: Result) -> None:
@@ -47,7 +50,7 @@ def headline(result: Result) -> None:
     cards = (
         ("Step time", time_text(result.total_ms), _verdict(result)),
         ("Speed-up", speedup, _efficiency(result)),
-        ("Samples per second", rate, f"{result.samples:,} samples in a step"),
+        ("Samples per second", rate, f"{counted(result.samples, 'sample')} in a step"),
         (
             "Peak memory per GPU",
             memory_text(result.peak_memory_bytes),
@@ -55,17 +58,14 @@ def headline(result: Result) -> None:
             f"{memory_text(result.capacity_bytes)}",
         ),
     )
-    with st.container(key="cards"):
-        columns = st.columns(len(cards))
-    for number, (label, value, meaning) in enumerate(cards):
-        column = columns[number]
-        with column.container(border=True, gap=None, height="stretch", key=f"card_{number}"):
-            st.metric(label, value)
-            st.caption(meaning)
+    show_cards(cards)
 
 
 def _verdict(result: Result) -> str:
-    """How much of the step is work."""
+    """How much of the step is work; where steps differ, how they do."""
+    times = result.step_times
+    if times is not None:
+        return f"P50 {time_text(times.p50_ms)}, P95 {time_text(times.p95_ms)}"
     return f"{share_text(result.compute_ms, result.total_ms)} of it is compute"
 
 
@@ -107,47 +107,27 @@ def checks(result: Result) -> None:
                 st.text(check.detail)
 
 
-def assumptions() -> None:
-    """What the model takes for granted and what it leaves out."""
+def assumptions(result: Result) -> None:
+    """What the model takes for granted, here and always, and what it leaves out."""
     left, right = st.columns(2)
-    left.markdown("**Assumed**\n\n" + "\n".join(f"- {line}" for line in ASSUMPTIONS))
-    right.markdown("**Not modelled**\n\n" + "\n".join(f"- {line}" for line in NOT_MODELLED))
+    _list(left, "Assumed", ASSUMPTIONS)
+    _list(right, "Not modelled", NOT_MODELLED)
+    _list(right, "Assumed for this step", assumptions_for(result.scenario, result.tasks))
+    machine = machine_of(result.scenario)
+    if machine is not None:
+        sources = load_machine(machine).sources.items()
+        _list(right, f"Sources of {machine}", [f"{part}: {source}" for part, source in sources])
 
 
-def export(result: Result) -> None:
-    """Files, and the command that gives the same result."""
-    portable = replace(result, scenario=portable_scenario(result.scenario))
-    name = f"{Path(result.scenario.trace_dir).name}-case{result.scenario.case}"
-    files = (
-        ("Perfetto trace", f"{name}.perfetto.json", "application/json", chrome_trace),
-        ("Timeline (CSV)", f"{name}.csv", "text/csv", timeline_csv),
-        ("Scenario (JSON)", f"{name}.json", "application/json", lambda r: r.scenario.to_json()),
-    )
-    with st.container(horizontal=True, gap="small"):
-        for label, file, mime, write in files:
-            st.download_button(
-                label,
-                lambda write=write: write(portable).encode(),
-                file,
-                mime,
-                on_click="ignore",
-                icon=":material/download:",
-            )
-    st.caption("The same result on the command line, from the project's folder:")
-    st.code(command_line(portable.scenario), language=None, wrap_lines=True)
-    st.caption("The address of this page is a link to exactly this scenario.")
-
-
-def portable_scenario(scenario: Scenario) -> Scenario:
-    """The scenario as it reads on another machine: a shipped trace by its place in the project."""
-    name = Path(scenario.trace_dir).name
-    inside = name in shipped_traces()
-    return replace(scenario, trace_dir=f"sample_trace/{name}" if inside else name)
+def _list(column: DeltaGenerator, title: str, lines: Sequence[str]) -> None:
+    if lines:
+        points = "\n".join(f"- {plain(line)}" for line in lines)
+        column.markdown(f"**{plain(title)}**\n\n{points}")
 
 
 def tabs(result: Result) -> None:
     """Views of the result; only the open one is built."""
-    views = (timeline, _time_tab, _communication_tab, _memory_tab, _network_tab, _checks_tab)
+    views = (timeline, _time_tab, _communication_tab, _memory_tab, network_tab, _checks_tab)
     opened = st.tabs(list(TABS), key="tab", on_change="rerun", bind="query-params")
     for tab, view in zip(opened, views, strict=True):
         if tab.open:
@@ -163,6 +143,8 @@ def _time_tab(result: Result) -> None:
         with column.container(gap=None):
             st.metric(words(name).capitalize(), time_text(value))
             st.caption(f"{share_text(value, result.total_ms)}: {CLASS_MEANING[name]}")
+    if result.step_times is not None:
+        show(step_times_figure(result, style=style()), "How long steps take")
     ranks = _chart_ranks(result)
     show(breakdown_bars(result, ranks, style=style()), "Where each GPU's step goes")
     st.dataframe(_rank_table(result), hide_index=True)
@@ -183,6 +165,9 @@ def _rank_table(result: Result) -> pd.DataFrame:
         ]
     table = pd.DataFrame(rows)
     columns = {f"{name}_ms": f"{words(name)} (ms)" for name in CLASSES}
+    if f"{SLOWDOWN}_ms" in table:
+        first = {"compute_ms": columns["compute_ms"], f"{SLOWDOWN}_ms": "slow-down in it (ms)"}
+        columns = first | columns
     columns["peak_memory_bytes"] = "peak memory (MiB)"
     table["peak_memory_bytes"] = table["peak_memory_bytes"] / 2**20
     return table[["GPU", *columns]].rename(columns=columns).round(4)
@@ -213,21 +198,16 @@ def _communication_tab(result: Result) -> None:
 
 def _memory_tab(result: Result) -> None:
     last = result.scenario.gpus - 1
-    if st.session_state.get("memory_rank", 0) > last:
-        st.session_state["memory_rank"] = last
     rank = 0
     if last:
-        rank = st.number_input("GPU", 0, last, 0, key="memory_rank", bind="query-params", width=160)
+        rank = number_field("GPU", 0, last, 0, key="memory_rank", bind="query-params", width=160)
+        say_refused("memory_rank")
     show(memory_figure(result, rank, style=style()), f"Memory in use on GPU {rank}")
-
-
-def _network_tab(result: Result) -> None:
-    show(topology_figure(result, style=style()), "GPUs and the load of the links between them")
 
 
 def _checks_tab(result: Result) -> None:
     checks(result)
-    assumptions()
+    assumptions(result)
 
 
 def rejected(sentences: Sequence[str]) -> None:

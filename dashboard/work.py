@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
+import traceback
+from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 from triosim import Result, Scenario, load_trace, simulate
-from triosim.errors import ConfigError
+from triosim.engine.program import MAX_TASKS as MOST_TASKS
+from triosim.errors import ConfigError, TrioSimError
+from triosim.jitter import CURVE_POINTS, MAX_SPEEDS
+from triosim.simulate import PIPELINE_DRAWS
 
 TRACE_FILES = ("trace.csv", "tensor.csv", "meta.json")
-# About 5 seconds of simulation; more belongs on the command line.
+# About 5 seconds of simulation; more belongs on the command line, which has a limit of its own.
 MAX_TASKS = 120_000
 
 Stamp = tuple[tuple[int, int], ...]
@@ -27,9 +37,35 @@ def stamp(folder: str) -> Stamp:
     return tuple(stamps)
 
 
-def warm_up(scenario: Scenario) -> None:
-    """Load the engine and its libraries before a person waits for them."""
-    simulate(scenario)
+def serve(pipe: Connection) -> None:
+    """A worker's life: functions with their arguments come in, answers or errors go out."""
+    Thread(target=_end_with_parent, daemon=True).start()
+    # The engine and its libraries are loaded before a person waits for them.
+    _outcome(simulate, (Scenario(),))
+    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        while True:
+            function, arguments = pipe.recv()
+            pipe.send(_outcome(function, arguments))
+
+
+def _end_with_parent() -> None:
+    """A killed server cannot end its workers, and one that computes would go on."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _outcome(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+    """What a function returns and None, or None and what it raises."""
+    try:
+        return function(*arguments), None
+    except TrioSimError as error:
+        return None, error
+    except Exception as error:
+        # A bug: a traceback does not travel between processes.
+        error.add_note(traceback.format_exc())
+        return None, error
 
 
 def run(scenario: Scenario) -> Result:
@@ -50,17 +86,33 @@ def check_size(scenario: Scenario) -> None:
     elif scenario.case == 4 and scenario.micro_batch_size:
         copies, field = -(-batch // scenario.micro_batch_size), "micro_batch_size"
     ranks = len(set(scenario.speeds.values())) + 1 if scenario.fold else scenario.gpus
+    if scenario.jitter and scenario.fold:
+        ranks = min(scenario.gpus, MAX_SPEEDS)
+    more = _more_steps(scenario)
     if scenario.case == 4:
         # A pipeline spreads the operators, and each cut adds four transfers a micro-batch.
-        tasks = copies * (len(trace.operators) + 4 * scenario.gpus)
+        one = copies * (len(trace.operators) + 4 * scenario.gpus)
+        tasks = one * (1 + more)
     else:
-        tasks = copies * ranks * len(trace.operators)
+        one = copies * ranks * len(trace.operators)
+        tasks = one + copies * more * len(trace.operators)
         field = "fold" if not scenario.fold and ranks > copies else field
         field = "rank_speed" if scenario.fold and ranks > copies else field
+    if scenario.jitter and one <= MAX_TASKS:
+        field = "jitter"
     if tasks > MAX_TASKS:
         raise ConfigError(
             field,
             getattr(scenario, field),
             f"this step has about {tasks:,} tasks and the page stops at {MAX_TASKS:,}; the command "
-            "line has no limit",
+            f"line goes up to {MOST_TASKS:,}",
         )
+
+
+def _more_steps(scenario: Scenario) -> int:
+    """Simulations beside the one that is shown: those that say how steps differ."""
+    now_and_then = bool(scenario.speeds) and scenario.slow_every > 1
+    if not scenario.jitter:
+        return 2 if now_and_then else 0
+    each = PIPELINE_DRAWS if scenario.case == 4 else CURVE_POINTS
+    return 2 * each if now_and_then else each

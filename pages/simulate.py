@@ -8,6 +8,8 @@ from streamlit.errors import StreamlitAPIException
 
 from dashboard import look, views
 from dashboard.controls import Controls, sidebar
+from dashboard.export import export
+from dashboard.joined import network_caption
 from dashboard.links import (
     VIEW,
     named,
@@ -53,14 +55,11 @@ def read_address(traces: list[str], arrived: bool) -> None:
         st.session_state["waiting"] = {**link.parameters, "trace": raw["trace"][0]}
     if link.rejected:
         st.session_state["rejected"] = link.rejected, None
-    if link.rejected or (arrived and raw.keys() != link.parameters.keys()):
+    if link.rejected or (arrived and {"v", *raw} != link.parameters.keys()):
         # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
         with contextlib.suppress(StreamlitAPIException):
             st.query_params.from_dict(link.parameters)
-            if {"v", *raw} != link.parameters.keys() or link.rejected:
-                st.rerun()
-    elif "v" not in raw:
-        st.query_params["v"] = VERSION
+            st.rerun()
 
 
 def show_rejected(values: dict[str, Any]) -> None:
@@ -87,7 +86,7 @@ def result_or_sentence(controls: Controls) -> Result | None:
     return None
 
 
-arrived = look.open_page("simulate")
+arrived = look.open_page("simulate", VERSION)
 traces = [*shipped_traces(), *uploads()]
 return_to_settings(arrived)
 read_address(traces, arrived)
@@ -103,7 +102,8 @@ if result is not None:
     ):
         views.check_badge(result)
         with st.popover("Export", icon=":material/ios_share:"):
-            views.export(result)
+            export(result)
     views.headline(result)
+    network_caption(result)
     views.notices(result)
     views.tabs(result)

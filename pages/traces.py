@@ -5,6 +5,7 @@ import streamlit as st
 from dashboard import look, traces_tabs, traces_view, views
 from dashboard.links import shipped_traces
 from dashboard.plain import plain
+from dashboard.settings import VERSION
 from dashboard.traces_links import read_address
 from dashboard.traces_side import choose, snippet
 from dashboard.traces_store import folder_of, uploads
@@ -31,7 +32,7 @@ def read_or_sentence(chosen: str) -> Trace | None:
         return None
 
 
-arrived = look.open_page("traces")
+arrived = look.open_page("traces", VERSION)
 read_address([*shipped_traces(), *uploads()], arrived)
 with st.sidebar:
     chosen = choose()

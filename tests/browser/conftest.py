@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,20 @@ class Visit:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """The address of a running dashboard."""
+    port = free_port()
+    with serving(port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        return free.getsockname()[1]
+
+
+@contextmanager
+def serving(port: int) -> Iterator[None]:
+    """A dashboard at a port."""
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
     # The flags win over what the environment of a developer says.
     command += ["--server.headless", "true"]
@@ -61,7 +73,7 @@ def address() -> Iterator[str]:
     )
     try:
         _wait_for(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         server.terminate()
         server.wait(20)
@@ -120,3 +132,10 @@ def visit(browser: Any, warm: Any, address: str) -> Iterator[Callable[..., Visit
     yield new
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def restartable() -> tuple[str, Callable[[], AbstractContextManager[None]]]:
+    """An address, and a dashboard there for as long as a `with` block lasts."""
+    port = free_port()
+    return f"http://127.0.0.1:{port}", lambda: serving(port)

@@ -88,7 +88,11 @@ def test_the_gantt_has_a_bar_for_every_span(visit: Visits) -> None:
 
 def test_a_slider_moves_number_address_and_picture(visit: Visits) -> None:
     page = visit().open("/simulate")
-    before = page.get_by_test_id("stPlotlyChart").last.inner_html()
+    before, after = (
+        expected_bars(scenario, [0]) for scenario in (Scenario(case=2), Scenario(case=1, gpus=6))
+    )
+    assert before != after
+    expect(bars(page)).to_have_count(before)
     handle(page, "gpus_slider").press("ArrowLeft")
     expect(page.get_by_role("spinbutton", name="GPUs, exact")).to_have_value("6")
     handle(page, "case").press("ArrowLeft")
@@ -96,7 +100,7 @@ def test_a_slider_moves_number_address_and_picture(visit: Visits) -> None:
     expect(page).to_have_url(re.compile(r"gpus=6"))
     expect(page).to_have_url(re.compile(r"case=1"))
     expect(page.get_by_role("heading")).to_contain_text("standard data parallel, 6 GPUs")
-    assert page.get_by_test_id("stPlotlyChart").last.inner_html() != before
+    expect(bars(page)).to_have_count(after)
 
 
 def test_back_from_another_page_finds_the_settings_again(visit: Visits) -> None:
@@ -108,6 +112,68 @@ def test_back_from_another_page_finds_the_settings_again(visit: Visits) -> None:
     page.go_back()
     expect(heading).to_contain_text("pipeline parallel, 3 GPUs")
     expect(page).to_have_url(re.compile(r"case=4"))
+
+
+def test_back_leaves_the_page_whatever_has_been_changed_on_it(visit: Visits) -> None:
+    page = visit().open("/")
+    page.get_by_role("link", name="Data parallel").click()
+    heading = page.get_by_role("heading").first
+    expect(heading).to_contain_text("distributed data parallel, 4 GPUs")
+    handle(page, "gpus_slider").press("ArrowLeft")  # an address that the server writes
+    expect(page).to_have_url(re.compile("gpus=3"))
+    handle(page, "case").press("ArrowLeft")  # and one that the browser writes
+    expect(page).to_have_url(re.compile("case=1"))
+    page.get_by_role("tab", name="Memory").click()
+    expect(page).to_have_url(re.compile("tab=Memory"))
+    handle(page, "gpus_slider").press("ArrowLeft")
+    expect(page).to_have_url(re.compile("gpus=2"))
+    page.go_back()
+    expect(heading).to_contain_text("What happens")
+    page.go_forward()
+    expect(heading).to_contain_text("standard data parallel, 2 GPUs")
+    expect(page.get_by_role("tab", name="Memory")).to_have_attribute("aria-selected", "true")
+
+
+def test_opening_a_link_adds_nothing_to_the_history(visit: Visits) -> None:
+    page = visit().page
+    page.goto("about:blank")
+    for path in ("/simulate", "/simulate?v=1&case=1&gpus=3", "/traces"):
+        before = page.evaluate("history.length")
+        page.goto(f"{visit().address}{path}")
+        expect(page.get_by_role("heading").first).to_be_visible()
+        expect(page).to_have_url(re.compile(r"\?v=1"))
+        assert page.evaluate("history.length") == before + 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("1e3", None),
+        ("1.5", "GPUs 1.5: must be a whole number from 1 to 1,048,576."),
+        ("0", "GPUs 0: must be a whole number from 1 to 1,048,576."),
+        ("-4", "GPUs -4: must be a whole number from 1 to 1,048,576."),
+        ("9999999", "GPUs 9999999: must be a whole number from 1 to 1,048,576."),
+    ],
+)
+def test_a_typed_number_is_taken_or_refused_with_a_sentence(
+    visit: Visits, typed: str, sentence: str | None
+) -> None:
+    page = visit().open("/simulate?v=1&gpus=4")
+    number = page.get_by_role("spinbutton", name="GPUs, exact")
+    number.fill(typed)
+    number.press("Enter")
+    heading = page.get_by_role("heading").first
+    if sentence is None:
+        expect(heading).to_contain_text("1,000 GPUs")
+        return
+    expect(page.get_by_test_id("stSidebar").get_by_text(sentence)).to_be_visible()
+    expect(number).to_have_value("4")
+    expect(heading).to_contain_text("4 GPUs")
+    assert parameters(page)["gpus"] == ["4"]
+    number.fill("3")
+    number.press("Enter")
+    expect(heading).to_contain_text("3 GPUs")
+    expect(page.get_by_text(sentence)).to_have_count(0)
 
 
 def test_a_link_taken_from_the_page_gives_the_same_page(visit: Visits) -> None:
@@ -207,6 +273,60 @@ def test_two_people_do_not_see_each_other(visit: Visits) -> None:
     handle(other, "gpus_slider").press("ArrowRight")
     expect(other.get_by_role("heading")).to_contain_text("3 GPUs")
     expect(one.get_by_role("heading")).to_contain_text("8 GPUs")
+
+
+def test_a_tab_older_than_the_server_keeps_its_first_move(warm: Any, restartable: Any) -> None:
+    address, server = restartable
+    page = warm.new_page()
+    heading = page.get_by_role("heading").first
+    with server():
+        page.goto(f"{address}/simulate?v=1&case=1&gpus=32")
+        expect(heading).to_contain_text("32 GPUs")
+    expect(page.get_by_text("Connection error")).to_be_visible()
+    with server():
+        expect(page.get_by_text("Connection error")).to_have_count(0)
+        expect(handle(page, "gpus_slider")).to_be_enabled()
+        handle(page, "gpus_slider").press("ArrowLeft")
+        expect(heading).to_contain_text("24 GPUs")
+        page.close()
+
+
+@pytest.fixture
+def phone(visit: Visits) -> Any:
+    one = visit()
+    one.page.set_viewport_size({"width": 390, "height": 844})
+    return one
+
+
+def test_a_phone_has_the_legend_below_the_figure(phone: Any, visit: Visits) -> None:
+    page = phone.open("/simulate?v=1&gpus=4")
+    legends = page.locator(".narrow-legend")
+    expect(legends).to_have_count(1)  # the overview has none of its own
+    expect(legends).to_be_visible()
+    expect(legends).to_contain_text("all-reduce")
+    expect(page.locator(".js-plotly-plot .legend").first).to_be_hidden()
+    wide = visit().open("/simulate?v=1&gpus=4")
+    expect(wide.locator(".js-plotly-plot .legend").first).to_be_visible()
+    expect(wide.locator(".narrow-legend")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("path", "texts"),
+    [
+        ("/simulate?v=1&tab=Communication", ".annotation-text"),
+        ("/simulate?v=1&case=4&gpus=4&tab=Communication", ".annotation-text"),
+        ("/simulate?v=1&tab=Network", ".xtitle"),
+        ("/simulate?v=1&tab=Memory", ".annotation-text"),
+        ("/simulate?v=1&gpus=16&all_ranks=true", ".xtitle"),
+    ],
+)
+def test_no_label_is_cut_off_on_a_phone(phone: Any, path: str, texts: str) -> None:
+    page = phone.open(path)
+    labels = page.get_by_test_id("stPlotlyChart").last.locator(texts)
+    expect(labels.first).to_be_visible()
+    for box in (label.bounding_box() for label in labels.all()):
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
 
 
 def test_figures_follow_the_brightness_of_the_page(visit: Visits) -> None:

@@ -18,6 +18,12 @@ SCENARIOS = [
     Scenario(case=4, gpus=4, interconnect="optical", stage_cut="count", hop_latency_ns=1e-3),
     Scenario(case=1, gpus=12, interconnect="optical", mesh_rows=3, mesh_cols=4),
     Scenario(case=2, gpus=8, interconnect="optical", optical_gb_per_s=1e9, circuit_setup_ms=0.1),
+    Scenario(case=2, gpus=12, interconnect="optical", wavelengths=3, circuit_teardown_ms=0.5),
+    Scenario(case=2, gpus=16, topology="seminar-h100", algorithm="tree", protocol=False),
+    Scenario(case=3, gpus=32, topology="leaf-spine:16x2", latency_us=3, overlap_slowdown=0),
+    Scenario(case=1, dead_links=("3-4", "0-1=0.5"), jitter=0.05, seed=9),
+    Scenario(case=4, gpus=4, topology="dgx-h100", dead_links=("NVSwitch 0-fabric 0:3",)),
+    Scenario(case=2, rank_speed={1: 0.5}, slow_every=10, overlap_slowdown=0.25),
     *(example.scenario for example in EXAMPLES),
 ]
 
@@ -66,10 +72,29 @@ def test_an_address_says_its_version_and_only_what_differs_from_the_defaults() -
         ({"window": "5"}, "window 5: must be two numbers from 0 to 100"),
         ({"window": ["9", "3"]}, "window 9 and 3: must be two numbers"),
         ({"memory_rank": "-1"}, "memory_rank -1: must be the number of a GPU"),
+        ({"memory_rank": "8"}, "memory_rank 8: GPUs go from 0 to 7."),
+        ({"first_rank": "999", "gpus": "1"}, "first_rank 999: there is only GPU 0."),
         ({"rank_speed": "fast"}, "rank_speed fast: must be rank=speed, as in 3=0.5."),
+        ({"rank_speed": "0=nan"}, "rank_speed 0=nan: must be rank=speed, as in 3=0.5."),
         ({"rank_speed": "8=0.5"}, "rank_speed 8: ranks go from 0 to 7."),
         ({"micro_batch_size": "2"}, "micro_batch_size 2: only case 4 has micro-batches, so it is"),
         ({"mesh_rows": "2"}, "mesh_rows 2: it belongs to the optical interconnect"),
+        ({"topology": "spaghetti"}, "topology spaghetti: must be one of ring, switch,"),
+        ({"topology": "/etc/machines.toml"}, "topology /etc/machines.toml: must be one of ring,"),
+        ({"topology": "torus:0x8"}, "topology torus:0x8"),
+        ({"topology": "hybrid-cube-mesh", "gpus": "16"}, "topology "),
+        ({"topology": "torus", "case": "0"}, "topology torus: it belongs to the electrical"),
+        ({"topology": "dgx-h100", "latency_us": "3"}, "latency_us 3: it belongs to the electrical"),
+        ({"algorithm": "magic"}, "algorithm magic: must be auto or ring or"),
+        ({"topology": "fat-tree", "algorithm": "torus"}, "algorithm torus: needs a ring, mesh or"),
+        ({"protocol": "false"}, "protocol false: only the links of a machine have measured"),
+        ({"dead_links": "3-9"}, "dead_links 3-9: no such link; there are, for example, GPU 0-GPU"),
+        ({"dead_links": "3-4=2"}, "dead_links 3-4=2: must be a connection, as in"),
+        ({"jitter": "7"}, "jitter 7: must be a number from 0 to 1."),
+        ({"seed": "3"}, "seed 3: nothing is random without jitter, so it is not used."),
+        ({"slow_every": "3"}, "slow_every 3: no GPU is slow, so it is not used."),
+        ({"overlap_slowdown": "-1"}, "overlap_slowdown -1: must be a number from 0 to 10."),
+        ({"wavelengths": "2"}, "wavelengths 2: it belongs to the optical interconnect"),
         (
             {"case": "4", "batch_size_sim": "4", "micro_batch_size": "9"},
             "micro_batch_size 9: must be at most the simulated batch, 4.",
@@ -87,6 +112,22 @@ def test_what_is_not_accepted_gets_one_sentence(
 def test_a_mesh_that_does_not_hold_the_gpus_names_those_that_do() -> None:
     (sentence,) = rejected(interconnect="optical", gpus="8", mesh_rows="3", mesh_cols="5")
     assert "1 x 8, 2 x 4, 4 x 2, 8 x 1" in sentence
+
+
+def test_one_wrong_link_leaves_the_others() -> None:
+    raw = {"gpus": ["4"], "dead_links": ["0-1=0.5", "2-9", "2-3=x, 2-3"]}
+    link = read_link(raw, TRACES)
+    assert [sentence.partition(":")[0] for sentence in link.rejected] == [
+        "dead_links 2-3=x",
+        "dead_links 2-9",
+    ]
+    assert scenario_of(link.values) == Scenario(case=2, gpus=4, dead_links=("0-1=0.5", "2-3"))
+
+
+@pytest.mark.parametrize("typed", ["Seminar-H100", " seminar-h100 ", "SEMINAR-H100"])
+def test_a_network_may_be_written_with_capitals(typed: str) -> None:
+    link = read_link({"topology": [typed]}, TRACES)
+    assert link.parameters == {"v": "1", "topology": "seminar-h100"}
 
 
 def test_columns_alone_give_the_rows() -> None:

@@ -10,6 +10,8 @@ DEFAULTS_OF_VERSION_1 = {
     "gpus": 8,
     "bandwidth_gb_per_s": 696.0,
     "interconnect": "electrical",
+    "topology": None,
+    "algorithm": None,
     "ptp_bandwidth_gb_per_s": 65.0,
     "latency_us": 0.0,
     "mesh_rows": 1,
@@ -18,6 +20,7 @@ DEFAULTS_OF_VERSION_1 = {
     "micro_batch_size": None,
     "capacity_log2": 40,
     "resident": False,
+    "protocol": True,
     "ptp_convention": "algbw",
     "bucket_mb": 25.0,
     "accumulate": 1,
@@ -26,7 +29,14 @@ DEFAULTS_OF_VERSION_1 = {
     "optical_gb_per_s": 64.0,
     "hop_latency_ns": 20.0,
     "circuit_setup_ms": 0.0,
+    "circuit_teardown_ms": 0.0,
+    "wavelengths": None,
     "rank_speed": None,
+    "slow_every": 1,
+    "jitter": 0.0,
+    "seed": 0,
+    "dead_links": None,
+    "overlap_slowdown": None,
     "batch_size": None,
     "trace_gpu": None,
     "fold": True,
@@ -44,7 +54,7 @@ def test_every_field_of_a_scenario_has_a_setting() -> None:
 
 
 def test_numbers_have_their_unit_in_the_label() -> None:
-    plain = {"case", "gpus", "mesh_rows", "mesh_cols", "accumulate"}
+    plain = {"case", "gpus", "mesh_rows", "mesh_cols", "accumulate", "seed"}
     for setting in SETTINGS.values():
         if setting.kind in ("whole", "number") and setting.name not in plain:
             assert "(" in setting.label, setting.name

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.links import TABS
-from dashboard.views import portable_scenario
+from dashboard import runner
+from dashboard.examples import EXAMPLES
+from dashboard.export import portable_scenario
+from dashboard.links import TABS, parameters_of, values_of
 from triosim import Scenario, simulate
 from triosim.cli import command_line
 from triosim.figures.text import time_text
@@ -40,7 +42,6 @@ def test_a_finished_result_stands_there_at_once(simulate_page: Open) -> None:
         "Samples per second",
         "Peak memory per GPU",
     ]
-    assert at.query_params["v"] == "1"
     assert not at.warning
 
 
@@ -76,6 +77,36 @@ CONTROLS: list[tuple[str, str, Any, dict[str, Any], dict[str, str]]] = [
     ("number_input", "slow_rank", 2, {"rank_speed": {2: 0.5}}, {}),
     ("select_slider", "slow_speed", 0.4, {"rank_speed": {0: 0.4}}, {}),
     ("radio", "interconnect", "optical", {"interconnect": "optical"}, {}),
+    ("selectbox", "topology", "seminar-h100", {"topology": "seminar-h100"}, {}),
+    ("selectbox", "algorithm", "tree", {"algorithm": "tree"}, {}),
+    (
+        "selectbox",
+        "algorithm",
+        "ring",
+        {"algorithm": "ring", "topology": "torus"},
+        {"topology": "torus"},
+    ),
+    (
+        "toggle",
+        "protocol",
+        False,
+        {"protocol": False, "topology": "dgx-h100"},
+        {"topology": "dgx-h100"},
+    ),
+    ("select_slider", "jitter_slider", 0.05, {"jitter": 0.05}, {}),
+    ("number_input", "jitter", 0.4, {"jitter": 0.4}, {}),
+    ("number_input", "seed", 7, {"seed": 7, "jitter": 0.05}, {"jitter": "0.05"}),
+    (
+        "number_input",
+        "slow_every",
+        10,
+        {"slow_every": 10, "rank_speed": {1: 0.5}},
+        {"rank_speed": "1=0.5"},
+    ),
+    ("text_input", "dead_links", "3-4, 0-1=0.5", {"dead_links": ("3-4", "0-1=0.5")}, {}),
+    ("selectbox", "bad_link", "2-3", {"dead_links": ("2-3",)}, {}),
+    ("select_slider", "bad_link_left", 0.25, {"dead_links": ("0-1=0.25",)}, {}),
+    ("number_input", "overlap_slowdown", 0.3, {"overlap_slowdown": 0.3}, {}),
 ]
 OPTICAL: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("select_slider", "mesh_rows", 2, {"mesh_rows": 2}),
@@ -84,6 +115,8 @@ OPTICAL: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("select_slider", "optical_gb_per_s_slider", 100.0, {"optical_gb_per_s": 100}),
     ("number_input", "hop_latency_ns", 1e5, {"hop_latency_ns": 1e5}),
     ("number_input", "circuit_setup_ms", 2.0, {"circuit_setup_ms": 2}),
+    ("number_input", "circuit_teardown_ms", 2.0, {"circuit_teardown_ms": 2}),
+    ("number_input", "wavelengths", 4, {"wavelengths": 4}),
 ]
 
 
@@ -135,15 +168,24 @@ def test_twice_the_bandwidth_halves_the_all_reduce(simulate_page: Open) -> None:
         (
             {"interconnect": "optical"},
             {"mesh_rows", "circuit_setup_ms"},
-            {"ptp_bandwidth_gb_per_s", "latency_us"},
+            {"ptp_bandwidth_gb_per_s", "latency_us", "topology", "algorithm", "dead_links"},
         ),
+        (
+            {"topology": "dgx-h100"},
+            {"protocol", "algorithm", "dead_links", "jitter", "overlap_slowdown"},
+            {"ptp_bandwidth_gb_per_s", "latency_us", "ptp_convention", "seed", "slow_every"},
+        ),
+        ({"topology": "torus"}, {"ptp_bandwidth_gb_per_s", "latency_us"}, {"protocol"}),
     ],
 )
 def test_only_controls_that_matter_are_shown(
     simulate_page: Open, link: dict[str, str], shown: set[str], hidden: set[str]
 ) -> None:
     at = simulate_page(**link)
-    kinds = (at.number_input, at.select_slider, at.radio, at.slider)
+    kinds = (
+        *(at.number_input, at.select_slider, at.radio, at.slider),
+        *(at.selectbox, at.toggle, at.text_input),
+    )
     keys = {widget.key for kind in kinds for widget in kind}
     assert shown <= keys
     assert not hidden & keys
@@ -187,6 +229,10 @@ def test_a_link_of_another_version_shows_the_defaults(simulate_page: Open) -> No
         ({"case": "4", "micro_batch_size": "9"}, "Micro-batch 9: must be at most"),
         ({"accumulate": "4096"}, "Batches per step 4096: this step has about 331,776 tasks"),
         ({"fold": "false", "gpus": "65536"}, "Simulate identical GPUs once False: this step has"),
+        (
+            {"case": "4", "micro_batch_size": "1", "batch_size_sim": "64", "jitter": "0.1"},
+            "Jitter 0.1: this step has about",
+        ),
     ],
 )
 def test_settings_without_an_answer_get_a_sentence(
@@ -197,6 +243,15 @@ def test_settings_without_an_answer_get_a_sentence(
     assert not at.metric
     assert at.error
     assert all(sentence in error.value for error in at.error)
+
+
+def test_a_sentence_takes_the_place_of_the_clock(
+    simulate_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "PATIENCE_S", 0.0)
+    at = simulate_page(capacity_log2="20", gpus="7")
+    assert at.error
+    assert not [c for c in at.main.caption if c.value.startswith("Simulating")]
 
 
 def test_a_sentence_stands_beside_its_control(simulate_page: Open) -> None:
@@ -219,7 +274,7 @@ def test_warnings_of_the_result_are_shown(simulate_page: Open) -> None:
 def test_every_tab_opens_in_every_kind_of_case(simulate_page: Open, tab: str, case: str) -> None:
     at = simulate_page(tab=tab, case=case, gpus="3", rank_speed="1=0.5")
     assert not at.exception
-    charts = {"Timeline": 2, "Checks and assumptions": 0}
+    charts = {"Timeline": 2, "Network": 2, "Checks and assumptions": 0}
     assert len(at.get("plotly_chart")) == charts.get(tab, 1)
 
 
@@ -282,3 +337,106 @@ def test_a_slow_gpu_that_is_not_there_is_a_sentence(simulate_page: Open, rank: s
     at.text_input(key="rank_speed").set_value(f"{rank}=0.5").run()
     assert not at.exception
     assert any("ranks go from 0 to 7" in error.value for error in at.error)
+
+
+def test_a_door_sets_the_handles_of_the_slow_gpu(simulate_page: Open) -> None:
+    (door,) = (example for example in EXAMPLES if example.title == "One slow GPU")
+    at = simulate_page(**parameters_of(values_of(door.scenario)))
+    assert_shows(at, door.scenario)
+    assert handles(at) == (3, 0.5)
+
+
+def handles(at: AppTest) -> tuple[float | None, float]:
+    return at.number_input(key="slow_rank").value, at.select_slider(key="slow_speed").value
+
+
+def test_moving_one_slow_gpu_leaves_the_others(simulate_page: Open) -> None:
+    at = simulate_page(rank_speed="1=0.5,5=0.8")
+    assert handles(at) == (1, 0.5)
+    at.select_slider(key="slow_speed").set_value(0.3).run()
+    assert_shows(at, Scenario(case=2, rank_speed={1: 0.3, 5: 0.8}))
+    at.number_input(key="slow_rank").set_value(2).run()
+    assert_shows(at, Scenario(case=2, rank_speed={2: 0.3, 5: 0.8}))
+    assert handles(at) == (2, 0.3)
+    at.select_slider(key="slow_speed").set_value(1.0).run()
+    assert_shows(at, Scenario(case=2, rank_speed={5: 0.8}))
+    assert handles(at) == (5, 0.8)
+    at.select_slider(key="slow_speed").set_value(1.0).run()
+    assert_shows(at, Scenario(case=2))
+    assert handles(at) == (None, 1.0)
+
+
+def test_the_handles_pass_over_a_slow_gpu_that_is_not_there(simulate_page: Open) -> None:
+    at = simulate_page()
+    at.text_input(key="rank_speed").set_value("99=0.5, 1=0.5").run()
+    assert handles(at) == (1, 0.5)
+    at.select_slider(key="slow_speed").set_value(0.3).run()
+    assert handles(at) == (1, 0.3)
+    assert any("ranks go from 0 to 7" in error.value for error in at.error)
+
+
+@pytest.mark.parametrize("rank", [8.0, -1.0, 1.5])
+def test_a_slow_gpu_by_a_wrong_number_is_refused(simulate_page: Open, rank: float) -> None:
+    at = simulate_page(rank_speed="1=0.5")
+    at.number_input(key="slow_rank").set_value(rank).run()
+    (error,) = at.error
+    assert f"{rank:g}: must be a whole number from 0 to 7" in error.value
+    assert handles(at) == (1, 0.5)
+    at.number_input(key="slow_rank").set_value(2).run()
+    assert_shows(at, Scenario(case=2, rank_speed={2: 0.5}))
+
+
+def test_a_speed_that_is_no_number_does_not_stay(simulate_page: Open) -> None:
+    at = simulate_page(rank_speed="0=nan", gpus="4")
+    assert "rank\\_speed 0=nan: must be rank=speed" in at.warning[0].value
+    assert_shows(at, Scenario(case=2, gpus=4))
+    at.text_input(key="rank_speed").set_value("0=nan").run()
+    assert "Slow GPUs 0=nan: must be rank=speed" in at.sidebar.error[0].value
+    assert not at.exception
+    at.text_input(key="rank_speed").set_value("0=0.5").run()
+    assert_shows(at, Scenario(case=2, gpus=4, rank_speed={0: 0.5}))
+
+
+WRONG: list[tuple[str, float, str]] = [
+    ("gpus", 0.0, "GPUs 0: must be a whole number from 1 to 1,048,576"),
+    ("gpus", 1.5, "GPUs 1.5: must be a whole number from 1 to 1,048,576"),
+    ("bandwidth_gb_per_s", 0.0, "Remote memory 0: must be a number from 1e-06 to 1,000,000,000"),
+    ("latency_us", -1.0, "Link latency -1: must be a number from 0 to 1,000,000,000"),
+    ("accumulate", 2.5, "Batches per step 2.5: must be a whole number from 1 to 4,096"),
+    ("batch_size_sim", -8.0, "Batch -8: must be a whole number from 1 to 1,073,741,824"),
+    ("memory_rank", 8.0, "GPU 8: must be a whole number from 0 to 7"),
+    ("memory_rank", 0.5, "GPU 0.5: must be a whole number from 0 to 7"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "sentence"), WRONG)
+def test_a_wrong_number_is_refused_beside_its_field(
+    simulate_page: Open, key: str, value: float, sentence: str
+) -> None:
+    at = simulate_page(tab="Memory", memory_rank="3")
+    before = at.number_input(key=key).value
+    at.number_input(key=key).set_value(value).run()
+    (error,) = at.error
+    assert error.value.replace("\\", "").startswith(sentence)
+    assert at.number_input(key=key).value == before
+    assert command(at) == command_line(portable_scenario(Scenario(case=2)))
+    at.number_input(key=key).set_value(2).run()
+    assert not at.error
+    assert at.number_input(key=key).value == 2
+
+
+def test_a_link_to_a_gpu_that_is_not_there_is_said(simulate_page: Open) -> None:
+    at = simulate_page(memory_rank="99", first_rank="8", tab="Memory")
+    (warning,) = at.warning
+    assert "memory\\_rank 99: GPUs go from 0 to 7." in warning.value
+    assert "first\\_rank 8: GPUs go from 0 to 7." in warning.value
+    assert at.number_input(key="memory_rank").value == 0
+
+
+def test_a_link_to_more_gpus_than_are_drawn_from_there_is_said(simulate_page: Open) -> None:
+    at = simulate_page(gpus="64", window=["0", "1"], all_ranks="true", first_rank="60")
+    assert "First GPU drawn 60: must be a whole number from 0 to 48" in at.error[0].value
+    assert drawn(at)[0] == {str(rank) for rank in range(16)}
+    at.number_input(key="first_rank").set_value(48).run()
+    assert not at.error
+    assert drawn(at)[0] == {str(rank) for rank in range(48, 64)}

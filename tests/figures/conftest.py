@@ -32,6 +32,15 @@ SCENARIOS: dict[str, dict[str, object]] = {
         "case": 2, "gpus": 16_384, "interconnect": "optical", "mesh_rows": 128, "mesh_cols": 128,
     },
     "small memory": {"case": 2, "capacity_log2": 31},
+    "two hosts": {"case": 2, "gpus": 16, "topology": "seminar-h100"},
+    "dead link": {
+        "case": 2, "gpus": 16, "topology": "torus:4x4", "ptp_bandwidth_gb_per_s": 25,
+        "dead_links": ("5-6",),
+    },
+    "broken ring": {"case": 1, "dead_links": ("3-4=0.5",), "jitter": 0.05},
+    "pipeline on a switch": {
+        "case": 4, "gpus": 4, "topology": "switch", "micro_batch_size": 1, "jitter": 0.1,
+    },
 }  # fmt: skip
 
 
@@ -68,6 +77,7 @@ def many_spans() -> Result:
         log=np.zeros(0, dtype=np.int64),
         carried_bytes=np.zeros(0),
         peak_bytes_per_s=np.zeros(0),
+        link_steps=[],
         events=0,
     )
     scenario = Scenario(case=0, gpus=ranks, fold=False)

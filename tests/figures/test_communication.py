@@ -21,8 +21,8 @@ def test_exposed_and_the_rest_sum_to_busy(result_of, name):
 
 def test_labels_carry_the_bytes(result_of):
     """Case 1, 8 GPUs, 231.9 MB of gradients: each sends 2 x 7/8 of them, 3.25 GB in all."""
-    (labels,) = (t for t in communication_bars(result_of("standard")).data if t.type == "scatter")
-    text = dict(zip(labels.y, labels.text, strict=True))["all-reduce: gradients"]
+    labels = communication_bars(result_of("standard")).layout.annotations
+    (text,) = (a.text for a in labels if a.text.startswith("<b>all-reduce: gradients</b><br>"))
     assert text.endswith("\u00b7 3.25 GB")
     assert "(100.0 %)" in text
 
@@ -32,3 +32,17 @@ def test_nothing_that_moves_is_said_so(make_trace, simulate_trace):
     figure = communication_bars(result)
     assert not figure.data
     assert figure.layout.annotations[0].text == "No communication: nothing moves in this step."
+
+
+@pytest.mark.parametrize("name", ["distributed", "tensor", "pipeline"])
+def test_each_label_stands_between_the_bar_before_and_its_own(result_of, name):
+    """Rows go down from 0; two lines of text fit above each bar."""
+    result = result_of(name)
+    figure = communication_bars(result)
+    bar = figure.data[0]
+    labels = figure.layout.annotations
+    rows = len(result.communication)
+    assert [label.y for label in labels] == [pytest.approx(i + bar.offset) for i in range(rows)]
+    assert all(label.yanchor == "bottom" for label in labels)
+    row_px = (figure.layout.height - 6 * 13) / max(2, rows)
+    assert row_px * (1 - bar.width) >= 2 * 1.3 * 13

@@ -18,12 +18,15 @@ from triosim.figures import (
     gantt_bars,
     gantt_overview,
     memory_figure,
+    step_times_figure,
     topology_figure,
+    utilisation_figure,
 )
 
 NAMES = [
     "alone", "each alone", "standard", "distributed", "tensor", "pipeline", "long pipeline",
     "straggler", "unfolded", "mesh", "mesh pipeline", "row", "huge", "huge mesh", "small memory",
+    "two hosts", "dead link", "broken ring", "pipeline on a switch",
 ]  # fmt: skip
 
 
@@ -39,6 +42,8 @@ def draw_all(result, style=Style()):  # noqa: B008 - a frozen value
         "communication": communication_bars(result, style=style),
         "memory": memory_figure(result, ranks[-1], style=style),
         "topology": topology_figure(result, style=style),
+        "utilisation": utilisation_figure(result, len(result.tasks.program.links) - 1, style=style),
+        "step times": step_times_figure(result, style=style),
     }
 
 
@@ -90,4 +95,4 @@ def test_a_step_that_takes_no_time(make_trace, simulate_trace):
 
 def test_exports_are_the_packages_names():
     assert all(hasattr(triosim.figures, name) for name in triosim.figures.__all__)
-    assert len(triosim.figures.__all__) == len(set(triosim.figures.__all__)) == 12
+    assert len(triosim.figures.__all__) == len(set(triosim.figures.__all__)) == 14

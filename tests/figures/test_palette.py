@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from triosim.analysis.breakdown import CLASSES
+from triosim.analysis.breakdown import CLASSES, SLOWDOWN
 from triosim.analysis.memory import CATEGORIES
 from triosim.engine.program import COMPUTE_PHASES, TRANSFER_PHASES
 from triosim.figures import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS, Style
@@ -44,7 +44,7 @@ def lab(colour, vision):
 
 def test_every_phase_class_and_category_has_a_colour():
     assert tuple(PHASE_COLOURS) == COMPUTE_PHASES + TRANSFER_PHASES
-    assert set(CLASS_COLOURS) == {*COMPUTE_PHASES, *CLASSES} - {"compute"}
+    assert set(CLASS_COLOURS) == {*COMPUTE_PHASES, SLOWDOWN, *CLASSES} - {"compute"}
     assert set(CATEGORY_COLOURS) == set(CATEGORIES)
 
 

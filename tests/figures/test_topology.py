@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from triosim import Scenario
+from triosim import Scenario, simulate
 from triosim.figures import topology_figure
 from triosim.figures.places import TRACK_FROM, curve, place
 
@@ -79,7 +79,7 @@ def test_busier_links_are_wider(result_of):
 def test_equal_loads_are_said_once(result_of):
     figure = topology_figure(result_of("distributed"))
     assert not figure.layout.annotations
-    assert "each link carries <b>406 MB</b>" in figure.layout.xaxis.title.text
+    assert "each link carries 406 MB" in figure.layout.xaxis.title.text
     assert "each GPU fetches 696 MB" in figure.layout.xaxis.title.text
 
 
@@ -122,3 +122,27 @@ def test_the_two_directions_of_a_connection_bow_apart():
     assert there[8] == pytest.approx((0.5, 0.2))
     assert back[8] == pytest.approx((0.5, -0.2))
     assert (there[0], there[-1]) == ((0, 0), (1, 0))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"interconnect": "optical", "mesh_rows": 1},
+        {"interconnect": "optical", "mesh_rows": 4},
+        {"case": 4, "micro_batch_size": 1, "batch_size_sim": 64},
+    ],
+)
+def test_gpus_in_a_row_do_not_overlap_on_a_phone(settings):
+    """390 px less 40 px of margins, divided among what the x axis spans."""
+    figure = topology_figure(simulate(Scenario(**{"case": 2, "gpus": 16, **settings})))
+    low, high = figure.layout.xaxis.range
+    (gpus,) = (trace for trace in figure.data if trace.meta == "gpu")
+    assert gpus.marker.size + gpus.marker.line.width < 350 / (high - low)
+    assert 2 * 0.6 * gpus.textfont.size < gpus.marker.size
+
+
+@pytest.mark.parametrize("name", ["distributed", "pipeline", "each alone", "huge mesh", "row"])
+def test_the_caption_fits_a_phone(result_of, name):
+    """Lines of at most 46 letters of half the text's size."""
+    title = topology_figure(result_of(name)).layout.xaxis.title.text
+    assert all(len(line) <= 46 for line in title.split("<br>"))

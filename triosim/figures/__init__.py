@@ -7,9 +7,11 @@ from triosim.figures.gantt_bars import gantt_bars
 from triosim.figures.memory import memory_figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.roofline import roofline_scatter
+from triosim.figures.step_times import step_times_figure
 from triosim.figures.style import Style
 from triosim.figures.topology import topology_figure
 from triosim.figures.treemap import time_treemap
+from triosim.figures.utilisation import utilisation_figure
 
 __all__ = [
     "Style",
@@ -19,6 +21,8 @@ __all__ = [
     "communication_bars",
     "memory_figure",
     "topology_figure",
+    "utilisation_figure",
+    "step_times_figure",
     "time_treemap",
     "roofline_scatter",
     "PHASE_COLOURS",

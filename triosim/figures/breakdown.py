@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import plotly.graph_objects as go
 
-from triosim.analysis.breakdown import CLASSES, Breakdown
+from triosim.analysis.breakdown import CLASSES, SLOWDOWN, Breakdown
 from triosim.engine.program import COMPUTE_PHASES
 from triosim.figures.lanes import gpu_labels
 from triosim.figures.palette import CLASS_COLOURS, text_on
@@ -24,7 +24,7 @@ from triosim.result import Result
 
 MAX_ROWS = 256
 LABELLED_SHARE = 0.07
-PARTS = COMPUTE_PHASES + tuple(name for name in CLASSES if name != "compute")
+PARTS = (*COMPUTE_PHASES, SLOWDOWN, *(name for name in CLASSES if name != "compute"))
 
 
 def breakdown_bars(
@@ -57,7 +57,7 @@ def breakdown_bars(
 def _parts_ms(breakdown: Breakdown) -> Mapping[str, float]:
     """Milliseconds of each part; they sum to the step."""
     seconds = {**breakdown.classes_s, **breakdown.compute_s}
-    return {part: seconds[part] * 1e3 for part in PARTS}
+    return {part: seconds.get(part, 0.0) * 1e3 for part in PARTS}
 
 
 def _trace(

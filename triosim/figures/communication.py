@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -13,21 +14,21 @@ from triosim.figures.style import (
     Style,
     finish,
     row_axis,
-    rows_height,
     say_nothing_to_show,
     value_axis,
 )
 from triosim.figures.text import MIDDLE_DOT, bytes_text, share_text, time_text
 from triosim.result import Result
 
-# Room to the right of the longest bar for its label, in bar lengths per pixel of text size.
-LABEL_ROOM = 0.062
+# A row holds two lines of text above its bar; heights in lines of text and shares of a row.
+ROW_LINES = 5.2
+BAR_FROM, BAR_HEIGHT = 0.08, 0.34
 # The colour of a kind of transfer that covers two phases.
 KIND_COLOURS = {**PHASE_COLOURS, "send/recv": PHASE_COLOURS["send"]}
 _HOVER = (
     "<b>%{y}</b><br>%{fullData.name}: %{customdata[0]}"
     "<br>busy %{customdata[1]}, exposed %{customdata[2]} (%{customdata[3]})"
-    "<br>%{customdata[4]} in %{customdata[5]} transfers, all GPUs<extra></extra>"
+    "<br>%{customdata[4]} in %{customdata[5]}, all GPUs<extra></extra>"
 )
 
 
@@ -43,16 +44,15 @@ def communication_bars(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fi
             own = [row for row in rows if row.kind == kind]
             rest = [max(0.0, row.busy_s - row.exposed_s) for row in own]
             figure.add_trace(_trace(f"{kind} beside other work", own, rest, KIND_COLOURS[kind]))
-        figure.add_trace(_labels(rows, style))
     longest = max((row.busy_s * 1e3 for row in rows), default=0.0) or 1.0
-    span = [0, longest * (1 + LABEL_ROOM * style.font_size)]
     figure.update_layout(
         barmode="stack",
-        bargap=0.3,
-        xaxis=value_axis(style, "time per GPU, mean (ms)", range=span),
-        yaxis=row_axis(style, [_name(row) for row in rows]),
+        xaxis=value_axis(style, "time per GPU, mean (ms)", range=[0, longest * 1.02]),
+        yaxis={**row_axis(style, [_name(row) for row in rows]), "showticklabels": False},
+        annotations=[_label(i, row, style) for i, row in enumerate(rows)],
     )
-    finish(figure, style, height=rows_height(max(2, len(rows)), style), revision="communication")
+    height = round((ROW_LINES * max(2, len(rows)) + 6) * style.font_size)
+    finish(figure, style, height=height, revision="communication")
     if not rows:
         say_nothing_to_show(figure, style, "No communication: nothing moves in this step.")
     return figure
@@ -77,28 +77,30 @@ def _trace(
                 time_text(row.exposed_s * 1e3),
                 share_text(row.exposed_s, row.busy_s),
                 bytes_text(row.bytes),
-                f"{row.transfers:,}",
+                "1 transfer" if row.transfers == 1 else f"{row.transfers:,} transfers",
             )
             for s, row in zip(seconds, rows, strict=True)
         ],
         hovertemplate=_HOVER,
         marker={"color": colour, "line": {"width": 0}},
+        offset=BAR_FROM,
+        width=BAR_HEIGHT,
     )
 
 
-def _labels(rows: Sequence[Communication], style: Style) -> go.Scatter:
-    """What each bar amounts to, at its right end."""
-    return go.Scatter(
-        x=[row.busy_s * 1e3 for row in rows],
-        y=[_name(row) for row in rows],
-        mode="text",
-        text=[f"  {_summary(row)}" for row in rows],
-        textposition="middle right",
-        textfont={"size": style.font_size, "color": style.text},
-        hoverinfo="skip",
-        showlegend=False,
-        cliponaxis=False,
-    )
+def _label(position: int, row: Communication, style: Style) -> dict[str, Any]:
+    """What a bar is and amounts to, above it: beside it a narrow page has no room."""
+    return {
+        "text": f"<b>{_name(row)}</b><br>{_summary(row)}",
+        "align": "left",
+        "x": 0,
+        "xref": "paper",
+        "xanchor": "left",
+        "y": position + BAR_FROM,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"size": style.font_size, "color": style.text},
+    }
 
 
 def _summary(row: Communication) -> str:

@@ -21,6 +21,7 @@ from triosim.figures.style import (
     Style,
     finish,
     legend_entry,
+    lines_of,
     row_axis,
     rows_height,
     say_nothing_to_show,
@@ -64,7 +65,7 @@ def raster_figure(
     figure = go.Figure()
     if result.total_ms > 0 and lanes.lanes:
         _draw_cells(figure, result, lanes, window_ms)
-    notes = [text for text in (note, lanes.note) if text]
+    notes = [line for text in (note, lanes.note) for line in lines_of(text)]
     set_axes(figure, style, lanes, window_ms, notes)
     finish(
         figure,

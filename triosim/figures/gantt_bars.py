@@ -20,6 +20,7 @@ from triosim.figures.style import (
     DEFAULT_STYLE,
     Style,
     finish,
+    lines_of,
     rows_height,
     say_nothing_to_show,
 )
@@ -81,7 +82,7 @@ def gantt_bars(
 def _dress(
     figure: go.Figure, result: Result, lanes: Lanes, window: Window, style: Style
 ) -> go.Figure:
-    notes = [lanes.note] if lanes.note else []
+    notes = lines_of(lanes.note)
     set_axes(figure, style, lanes, window, notes)
     height = rows_height(len(lanes.lanes), style, extra=5.5 + len(notes))
     finish(figure, style, height=height, revision="gantt-bars")

@@ -1,8 +1,9 @@
 """One colour for one thing in every figure.
 
 Families first: blues and green compute, pinks and violet move data between GPUs, orange and brown
-talk to remote memory, vermillion is time lost to communication, greys and yellow are other waiting.
-Most hues are those of Okabe and Ito (2008); all can be told apart without red, green or blue cones.
+talk to remote memory, vermillion and dark red are time lost to communication, greys and yellow are
+other waiting. Most hues are those of Okabe and Ito (2008); all can be told apart without red,
+green or blue cones.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ CLASS_COLOURS: Mapping[str, str] = {
     "forward": PHASE_COLOURS["forward"],
     "backward": PHASE_COLOURS["backward"],
     "optimizer": PHASE_COLOURS["optimizer"],
+    "slowdown": "#880022",
     "launch_wait": "#A655F6",
     "exposed_communication": "#D55E00",
     "bubble": "#757D88",

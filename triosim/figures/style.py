@@ -5,6 +5,7 @@ Backgrounds are transparent, so a figure sits on the page's own.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ import plotly.graph_objects as go
 FONT = '"Source Sans", "Source Sans Pro", "Open Sans", "Liberation Sans", Arial, sans-serif'
 CLEAR = "rgba(0,0,0,0)"
 MAX_HEIGHT = 900
+LEGEND_LINES = 2
+# A line of this many characters fits beside the edges of a phone.
+LINE_CHARACTERS = 46
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +63,11 @@ def rows_height(rows: int, style: Style, *, extra: float = 6.0) -> int:
     return round(min(MAX_HEIGHT, max(1, rows) * style.lane_px + text))
 
 
+def lines_of(sentence: str) -> list[str]:
+    """A sentence in lines that a narrow page has room for."""
+    return textwrap.wrap(sentence, LINE_CHARACTERS, break_long_words=False)
+
+
 def finish(figure: go.Figure, style: Style, *, height: int, revision: str) -> go.Figure:
     """Give a figure the common look; what it has set itself is left alone."""
     figure.update_layout(
@@ -75,6 +84,8 @@ def finish(figure: go.Figure, style: Style, *, height: int, revision: str) -> go
             "xanchor": "left",
             "y": 1.0,
             "yanchor": "bottom",
+            # More lines, on a narrow page, would squeeze the figure: it scrolls instead.
+            "maxheight": LEGEND_LINES * 1.6 * style.font_size,
             "bgcolor": CLEAR,
             "font": {"size": style.font_size, "color": style.text},
             "traceorder": "normal",

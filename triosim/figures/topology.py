@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
 from triosim.figures.drawn_links import HUB, DrawnLink, links_between, remote_link, spokes
+from triosim.figures.link_loads import link_loads
+from triosim.figures.network import network_figure
 from triosim.figures.palette import PHASE_COLOURS, mixed, text_on
-from triosim.figures.places import TRACK_FROM, Places, Point, place
-from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
+from triosim.figures.places import ROW, TRACK_FROM, Places, Point, place
+from triosim.figures.style import DEFAULT_STYLE, Style, finish, lines_of, value_axis
 from triosim.figures.text import DASH, bytes_text, share_text, time_text
 from triosim.result import Result
 
 LEVELS = 5
 # Where no width is given: how wide a page's chart is, to tell whether labels fit.
 ASSUMED_WIDTH_PX = 1100
+PHONE_WIDTH_PX = 330
+# Around rows of GPUs, in distances between neighbours.
+PAD = 0.6
 MAX_LABELLED_ROWS = 5
 
 
 def topology_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figure:
-    """The scenario's network; remote memory is a sentence, or a node where it is all there is."""
+    """The scenario's network; remote memory is a sentence, or a node where it is all there is.
+
+    GPUs on a topology of their own are drawn with its switches and every link's load.
+    """
+    if result.scenario.on_topology:
+        loads = link_loads(result)
+        return network_figure(loads.topology, loads.carried_bytes, 1.0, style=style)
     places = place(result.scenario)
     hub = result.scenario.case == 0 and result.scenario.gpus > 1
     links = spokes(result, places) if hub else links_between(result, places)
@@ -117,14 +129,16 @@ def _draw_nodes(figure: go.Figure, places: Places, result: Result, style: Style)
     crowded = len(places.at) > 32
     letters = max(len(str(rank)) for rank in places.at)
     least = (1.9 if crowded else 2.5) * style.font_size
+    disc = min(max(least, (0.6 * letters + 0.9) * style.small), _room_px(places))
+    size = min(style.small if crowded else style.font_size, 0.58 * disc)
     figure.add_trace(
         go.Scatter(
             x=[x for x, _ in places.at.values()],
             y=[y for _, y in places.at.values()],
             mode="markers+text",
-            marker=_disc(max(least, (0.6 * letters + 0.9) * style.small), fill, style),
+            marker=_disc(disc, fill, style),
             text=[str(rank) for rank in places.at],
-            textfont={"size": style.small if crowded else style.font_size, "color": text_on(fill)},
+            textfont={"size": size, "color": text_on(fill)},
             hovertext=[_node_text(result, rank) for rank in places.at],
             hovertemplate="%{hovertext}<extra></extra>",
             showlegend=False,
@@ -132,6 +146,15 @@ def _draw_nodes(figure: go.Figure, places: Places, result: Result, style: Style)
             cliponaxis=False,
         )
     )
+
+
+def _room_px(places: Places) -> float:
+    """How wide a GPU in a row may be: on a phone, or where no phone could show so many, a page."""
+    if places.circle:
+        return math.inf
+    columns = len({x for x, _ in places.at.values()})
+    width = PHONE_WIDTH_PX if columns <= ROW else ASSUMED_WIDTH_PX
+    return 0.8 * width / (columns - 1 + 2 * PAD)
 
 
 def _disc(size: float, fill: str, style: Style) -> dict[str, Any]:
@@ -202,16 +225,14 @@ def _caption(result: Result, places: Places, links: Sequence[DrawnLink], style: 
     lines = []
     if _alike(links):
         each = "each GPU fetches" if links[0].pair[0] < 0 else "each link carries"
-        lines.append(
-            f"{each} <b>{links[0].carried}</b>; its link is busy {links[0].busy} of the step"
-        )
+        lines.append(f"{each} {links[0].carried}; its link is busy {links[0].busy} of the step")
     elif links and not _room_for_labels(places, style):
         lines.append("point at an arrow to see what its link carries")
     if result.scenario.case != 0 or result.scenario.gpus == 1:
         lines.append(_remote_text(result))
     if len(places.at) < result.scenario.gpus:
-        lines.append(f"<b>{len(places.at)} of {result.scenario.gpus:,} GPUs drawn</b>")
-    return lines
+        lines.append(f"{len(places.at)} of {result.scenario.gpus:,} GPUs drawn")
+    return [part for line in lines for part in lines_of(line)]
 
 
 def _remote_text(result: Result) -> str:
@@ -233,7 +254,7 @@ def _set_axes(
     style: Style,
 ) -> None:
     points = [*places.at.values(), *(point for link in links for point in link.points)]
-    pad = 0.2 if places.circle else 0.6
+    pad = 0.2 if places.circle else PAD
     x, y = [p[0] for p in points], [p[1] for p in points]
     bare = {"showticklabels": False, "showgrid": False, "fixedrange": True, "ticks": ""}
     figure.update_layout(

@@ -1,0 +1,78 @@
+"""What a result can be taken along as: files, a command, and the trace where it is one's own."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import streamlit as st
+
+from dashboard.links import shipped_traces
+from dashboard.traces_store import Upload, uploads
+from triosim import Result, Scenario
+from triosim.cli import command_line
+from triosim.export.chrome import chrome_trace
+from triosim.export.table import timeline_csv
+
+MAX_NAME = 60
+
+
+def export(result: Result) -> None:
+    """Files, and the command that gives the same result."""
+    upload = uploads().get(Path(result.scenario.trace_dir).name)
+    portable = replace(result, scenario=portable_scenario(result.scenario))
+    name = f"{Path(portable.scenario.trace_dir).name}-case{result.scenario.case}"
+    with st.container(horizontal=True, gap="small"):
+        _file("Perfetto trace", f"{name}.perfetto.json", lambda: chrome_trace(portable).encode())
+        _file("Timeline (CSV)", f"{name}.csv", lambda: timeline_csv(portable).encode())
+        _file("Scenario (JSON)", f"{name}.json", lambda: portable.scenario.to_json().encode())
+        if upload is not None:
+            _file("Trace (ZIP)", f"{folder_name(upload)}.zip", lambda: zipped(upload))
+    if upload is None:
+        st.caption("The same result on the command line, from the project's folder:")
+    else:
+        st.caption(
+            "This trace is in none of these but the ZIP. Unpack that in the project's folder; then "
+            "this command, and the scenario file, give the same result:"
+        )
+    st.code(command_line(portable.scenario), language=None, wrap_lines=True)
+    if upload is None:
+        st.caption("The address of this page is a link to exactly this scenario.")
+    else:
+        st.caption(
+            "The address of this page has the settings and not the trace: it opens this scenario "
+            "only in a session that has uploaded the same files."
+        )
+
+
+def _file(label: str, name: str, write: Callable[[], bytes]) -> None:
+    st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
+
+
+def portable_scenario(scenario: Scenario) -> Scenario:
+    """The scenario as it reads in the project's folder of another machine."""
+    name = Path(scenario.trace_dir).name
+    upload = uploads().get(name)
+    if upload is not None:
+        return replace(scenario, trace_dir=folder_name(upload))
+    inside = name in shipped_traces()
+    return replace(scenario, trace_dir=f"sample_trace/{name}" if inside else name)
+
+
+def folder_name(upload: Upload) -> str:
+    """An upload's label as the name of a folder, on any machine."""
+    kept = re.sub(r"[^A-Za-z0-9._-]+", "-", upload.label)[:MAX_NAME].strip("-.")
+    return kept or upload.name
+
+
+def zipped(upload: Upload) -> bytes:
+    """The files of a trace in a folder of its name."""
+    packed = io.BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        for name, data in upload.reading.files.items():
+            archive.writestr(f"{folder_name(upload)}/{name}", data)
+    return packed.getvalue()

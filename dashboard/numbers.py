@@ -1,0 +1,78 @@
+"""Number fields that say what is wrong with a number and keep the last good one.
+
+Streamlit's own limits answer with a sign inside the field and tell the server nothing, and its
+field of whole numbers reads 1e3 as 1 and 1.5 as 1. So these fields have no limits and read every
+number as a decimal one; the check is here. What a number field never lets through is what is no
+number: a browser gives it on as an empty field, which means the default.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard.plain import plain
+from dashboard.settings import range_text
+from triosim.errors import ConfigError
+
+
+def number_field(
+    label: str,
+    low: float,
+    high: float,
+    default: float | None,
+    *,
+    key: str,
+    step: float = 1,
+    whole: bool = True,
+    name: str = "",
+    **more: Any,
+) -> Any:
+    """A field for a number from `low` to `high`, called `name` in the sentence of `say_refused`."""
+    limits = low, high, whole
+    given, kept = st.session_state.get(key), st.session_state.get(f"{key}_kept", default)
+    kept = None if kept is None else min(max(kept, low), high)
+    # Where only the limits have moved since, there is nothing to say.
+    if given is not None and not is_legal(given, *limits):
+        if given != st.session_state.get(f"{key}_kept"):
+            refuse(name or label, given, *limits, key=key)
+        st.session_state[key] = kept  # as a whole number, or the address would say 4.0
+    value = st.number_input(
+        label,
+        value=None if default is None else float(default),
+        step=float(step),
+        format="%g",
+        key=key,
+        **more,
+    )
+    if value is not None and not is_legal(value, *limits):
+        # An address is read when the field is drawn: put right in the next run.
+        refuse(name or label, value, *limits, key=key)
+        value = kept
+    if value is not None:
+        value = int(value) if whole else float(value)
+    st.session_state[f"{key}_kept"] = value
+    return value
+
+
+def is_legal(value: float, low: float, high: float, whole: bool) -> bool:
+    """Whether a number may stay (NaN may not)."""
+    return low <= value <= high and (not whole or float(value).is_integer())
+
+
+def refuse(name: str, value: float, low: float, high: float, whole: bool, *, key: str) -> None:
+    """Note a sentence for `say_refused`."""
+    legal = f"must be a {'whole ' if whole else ''}number from {range_text(low, high)}"
+    sentence = ConfigError(name, f"{value:.15g}", legal).named(name)
+    st.session_state[f"{key}_refused"] = sentence
+
+
+def say_refused(key: str) -> DeltaGenerator:
+    """What was wrong with the number that came last, if anything was, in a place of its own."""
+    slot = st.empty()
+    sentence = st.session_state.pop(f"{key}_refused", None)
+    if sentence is not None:
+        slot.error(plain(sentence))
+    return slot

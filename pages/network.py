@@ -1,0 +1,74 @@
+"""Networks: a topology, a collective on it, its steps, and who is in whose way."""
+
+import streamlit as st
+
+from dashboard import look, network_more, network_tabs, views
+from dashboard.network_answers import studied
+from dashboard.network_links import parameters_here, read_address, return_to_settings
+from dashboard.network_settings import TABS
+from dashboard.network_side import Chosen, choose, sentence
+from dashboard.network_study import Study
+from dashboard.settings import VERSION
+from triosim.errors import TrioSimError
+
+
+def show_rejected(chosen: Chosen) -> None:
+    """What was wrong with the address, until something else is chosen."""
+    sentences = st.session_state.get("rejected_network", ())
+    if sentences and st.session_state.setdefault("rejected_network_at", chosen) == chosen:
+        views.rejected(sentences)
+    else:
+        st.session_state.pop("rejected_network", None)
+        st.session_state.pop("rejected_network_at", None)
+
+
+def answer_or_sentence(chosen: Chosen) -> Study | None:
+    """The collective's costs, or what is wrong with it."""
+    if chosen.question is None:
+        st.error(f"No network: {chosen.problem}")
+        return None
+    try:
+        return studied(chosen.question)
+    except TrioSimError as error:
+        st.error(f"No result: {sentence(error)}")
+        return None
+
+
+def tabs(chosen: Chosen, found: Study | None) -> None:
+    """Only the open one is built; the first three need the collective."""
+    opened = st.tabs(list(TABS), key="show", on_change="rerun", bind="query-params")
+    for name, tab in zip(TABS, opened, strict=True):
+        if tab.open:
+            with tab:
+                _view(name, chosen, found)
+
+
+def _view(name: str, chosen: Chosen, found: Study | None) -> None:
+    own = {"Electrical or optical": network_more.optical_tab, "Failures": network_more.failures_tab}
+    if name in own:
+        own[name]()
+    elif chosen.network is None:
+        st.info("This needs a network.")
+    elif name == "Two at once":
+        network_more.overlap_tab(chosen)
+    elif name == "Description":
+        network_tabs.description_tab(chosen)
+    elif found is None:
+        st.info("This needs a collective that the network can carry.")
+    elif name == "Step by step":
+        network_tabs.steps_tab(chosen, found, chosen.network.build())
+    elif name == "Time and size":
+        network_tabs.sizes_tab(chosen, found)
+    else:
+        network_tabs.links_tab(chosen, found, chosen.network.build())
+
+
+arrived = look.open_page("network", VERSION)
+return_to_settings(arrived)
+read_address(arrived)
+with st.sidebar:
+    chosen = choose()
+show_rejected(chosen)
+found = answer_or_sentence(chosen)
+tabs(chosen, found)
+st.session_state["network_address"] = parameters_here()

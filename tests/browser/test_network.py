@@ -1,0 +1,124 @@
+"""The page Network in a browser: its player, its drawing, its links."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.examples import EXAMPLES
+from triosim.figures.step_player import step_player
+from triosim.network.collectives.steps import script
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+Visits = Callable[..., Any]
+RING = "/network?v=1&net=ring&ranks=5&algo=ring&show=Step+by+step"
+
+
+def open_player(one: Any, path: str) -> Any:
+    one.page.goto(one.address + path)
+    player = one.page.locator(".player")
+    expect(player).to_be_visible()
+    return player
+
+
+def cells(player: Any) -> list[list[int]]:
+    rows = player.locator("tbody tr").all()
+    return [[int(text or 0) for text in row.locator("td").all_inner_texts()] for row in rows]
+
+
+def test_the_player_steps_scrubs_and_plays(visit: Visits) -> None:
+    one = visit()
+    player = open_player(one, RING)
+    data = step_player(script("all-reduce", "ring", 5))
+    count, last = player.locator(".count"), len(data["steps"])
+    expect(count).to_have_text(f"step 0 of {last}")
+    assert cells(player) == data["held"][0]
+    player.get_by_role("button", name="Step forward").click()
+    expect(count).to_have_text(f"step 1 of {last}")
+    assert cells(player) == data["held"][1]
+    expect(player.locator(".said")).to_contain_text("rank 0 sends chunk 4 to rank 1, which adds it")
+    expect(player.locator("svg .token")).to_have_count(5)
+    player.press("ArrowRight")
+    expect(count).to_have_text(f"step 2 of {last}")
+    player.press("ArrowLeft")
+    expect(count).to_have_text(f"step 1 of {last}")
+    player.get_by_role("slider", name="Step").fill("6")
+    expect(count).to_have_text(f"step 6 of {last}")
+    assert cells(player) == data["held"][6]
+    expect(one.page).to_have_url(re.compile("step=6"))
+    other = open_player(visit(), one.page.url.removeprefix(one.address))
+    expect(other.locator(".count")).to_have_text(f"step 6 of {last}")
+    one.page.bring_to_front()  # no frames are drawn behind another page
+    player.get_by_role("button", name="Play").click()
+    expect(player.get_by_role("button", name="Pause")).to_be_visible()
+    expect(count).to_have_text(f"step {last} of {last}")
+    expect(player.get_by_role("button", name="Play")).to_be_visible()
+    assert cells(player) == data["held"][-1] == [[5] * 5] * 5
+    assert one.complaints == []
+
+
+def test_a_pause_stays_and_frames_need_no_server(visit: Visits) -> None:
+    one = visit()
+    player = open_player(one, "/network?v=1&net=switch&ranks=7&algo=halving-doubling"
+                              "&show=Step+by+step")  # fmt: skip
+    one.page.context.set_offline(True)
+    try:
+        player.press(" ")
+        expect(player.locator(".count")).to_have_text(re.compile("step [1-9]"))
+        player.press(" ")
+        stopped = player.locator(".count").inner_text()
+        one.page.wait_for_timeout(1500)
+        assert player.locator(".count").inner_text() == stopped
+    finally:
+        one.page.context.set_offline(False)
+
+
+def test_a_deep_link_draws_its_network_and_a_change_another(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/network?v=1&net=leaf-spine&sides=8x4&ranks=32&link=50")
+    heading = page.get_by_role("heading", name="All-reduce of 1 GB, 32 GPUs, leaf-spine")
+    expect(heading).to_be_visible()
+    expect(page.locator(".annotation-text").filter(has_text="leaf")).to_have_text("leaf \u00d7 4")
+    # One level above: the spine, a single one.
+    expect(page.locator(".annotation-text").filter(has_text="spine")).to_have_text("spine")
+    page.get_by_role("combobox", name="Topology").click()
+    page.get_by_role("option", name="ring", exact=True).click()
+    expect(page.get_by_role("heading", name="32 GPUs, ring")).to_be_visible()
+    expect(page).to_have_url(re.compile("net=ring"))
+    expect(page.locator(".annotation-text")).to_have_count(0)
+    assert one.complaints == []
+    inside = ("data:", "blob:", one.address)
+    assert [url for url in one.requests if not url.startswith(inside)] == []
+
+
+def test_settings_are_there_again_after_another_page(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/network?v=1&net=torus&sides=2x4&ranks=8&algo=torus")
+    title = page.get_by_role("heading", name="8 GPUs, torus")
+    expect(title).to_be_visible()
+    page.get_by_role("link", name="Start").click()
+    expect(page.get_by_text(EXAMPLES[-1].text)).to_be_visible()
+    page.go_back()
+    expect(title).to_be_visible()
+    expect(page).to_have_url(re.compile("sides=2x4"))
+    assert one.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_it_without_scrolling_sideways(
+    visit: Visits, tmp_path: Path, scheme: str
+) -> None:
+    one = visit()
+    one.page.set_viewport_size({"width": 390, "height": 844})
+    one.page.emulate_media(color_scheme=scheme)
+    player = open_player(one, RING)
+    wide = "document.documentElement.scrollWidth <= window.innerWidth"
+    assert one.page.evaluate(wide)
+    box = player.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    one.page.screenshot(path=tmp_path / f"network-{scheme}.png")
+    assert (tmp_path / f"network-{scheme}.png").stat().st_size > 15_000
