@@ -12,8 +12,8 @@ from triosim import Result, Scenario
 from triosim.figures import topology_figure, utilisation_figure
 from triosim.figures.link_loads import link_loads
 from triosim.figures.text import digits, share_text
+from triosim.joined import overlap_slowdown
 from triosim.network.topology.machines import machine_names
-from triosim.simulate import overlap_slowdown
 
 # Of the links of a network; where there are more, a phone shows them when touched.
 MAX_PHONE_LABELS = 16

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from triosim.errors import ConfigError, Infeasible
-from triosim.figures.link_loads import network_of, whole_network
+from triosim.joined import topology_with_faults, whole_topology
 from triosim.network.collectives.choose import lay_out
 from triosim.network.topology.base import Topology, one_group
 from triosim.network.topology.describe import describe, topology_names
@@ -43,7 +43,7 @@ def check_network(scenario: Scenario) -> None:
     """Raise `ConfigError` where the network cannot have so many GPUs, those faults or algorithm."""
     if not scenario.on_topology or scenario.gpus > MAX_CHECKED:
         return
-    network = network_of(scenario)
+    network = topology_with_faults(scenario)
     if scenario.algorithm not in (None, "auto") and scenario.case != 4:
         try:
             lay_out("all-reduce", scenario.algorithm, one_group(scenario.gpus), network)
@@ -61,7 +61,7 @@ def connections(scenario: Scenario) -> tuple[str, ...]:
     if scenario.gpus == 1 or scenario.gpus > MAX_CHECKED:
         return ()
     try:
-        network = whole_network(scenario)
+        network = whole_topology(scenario)
     except ConfigError:
         return ()
     source, target = network.ends()

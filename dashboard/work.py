@@ -15,7 +15,7 @@ from triosim import Result, Scenario, load_trace, simulate
 from triosim.engine.program import MAX_TASKS as MOST_TASKS
 from triosim.errors import ConfigError, TrioSimError
 from triosim.jitter import CURVE_POINTS, MAX_SPEEDS
-from triosim.simulate import PIPELINE_DRAWS
+from triosim.variation import PIPELINE_DRAWS
 
 TRACE_FILES = ("trace.csv", "tensor.csv", "meta.json")
 # About 5 seconds of simulation; more belongs on the command line, which has a limit of its own.

@@ -31,9 +31,11 @@ ALLOWED = {
     "jitter": set(),
     "collective": {"errors", "network"},
     "result": {"errors", "engine", "network", "analysis", "scenario", "trace", "jitter"},
+    "joined": {"network", "scenario"},
+    "variation": {"jitter", "parallel", "scenario"},
     "simulate": {
-        "errors", "trace", "network", "engine", "parallel", "analysis", "scenario", "notes",
-        "result", "size", "jitter",
+        "errors", "trace", "network", "engine", "parallel", "analysis", "scenario", "joined",
+        "notes", "result", "size", "variation",
     },
     "train": {
         "errors", "hardware", "network", "engine", "schedules", "mesh", "workload", "analysis",
@@ -41,10 +43,12 @@ ALLOWED = {
     },
     "commands": {
         "errors", "hardware", "network", "schedules", "export", "collective", "pipelines",
-        "train", "validation",
+        "train", "validation", "workload",
     },
     "export": {"errors", "analysis", "engine", "result", "scenario"},
-    "figures": {"errors", "network", "analysis", "engine", "result", "scenario", "trace"},
+    "figures": {
+        "errors", "network", "analysis", "engine", "result", "scenario", "trace", "joined",
+    },
 }  # fmt: skip
 
 

@@ -166,7 +166,10 @@ class Scenario:
             if not isinstance(self.topology, str):
                 self._set("topology", describe(self.topology, self.gpus))
             else:
-                self._set("topology", self.topology.strip())
+                # Names in one spelling, so that equal scenarios are equal; a file's is its own.
+                name = self.topology.strip()
+                is_file = name.casefold().endswith((".toml", ".json")) or name.startswith("{")
+                self._set("topology", name if is_file else name.casefold())
                 describe(self.topology, self.gpus)
         if self.algorithm is not None:
             known = ("auto", *(n for n, k in ALGORITHMS.items() if "all-reduce" in k.operations))

@@ -12,17 +12,11 @@ from functools import lru_cache
 import numpy as np
 
 from triosim.engine.program import Program
-from triosim.network.closed_forms import bus_factor
+from triosim.joined import topology_with_faults
 from triosim.network.cluster import Carried
 from triosim.network.collectives.planned import AUTO, Planner
-from triosim.network.topology.base import Floats, Ints, LinkSpec, Topology, one_group
-from triosim.network.topology.describe import natural_topology, topology_of
-from triosim.network.topology.faults import degrade
+from triosim.network.topology.base import Floats, Ints, Topology, one_group
 from triosim.result import Result
-from triosim.scenario import Scenario
-
-GB = 1e9
-RING = "ring"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,31 +31,11 @@ class LinkLoads:
     why: str
 
 
-def whole_network(scenario: Scenario) -> Topology:
-    """The topology of a scenario that is on one, before its faults."""
-    bytes_per_s = scenario.ptp_bandwidth_gb_per_s * GB
-    algorithm = scenario.algorithm or RING
-    rings = scenario.topology is None and algorithm == RING and scenario.case != 4
-    if rings and scenario.ptp_convention == "algbw" and scenario.gpus > 1:
-        bytes_per_s *= bus_factor(scenario.gpus)
-    link = LinkSpec(bytes_per_s=bytes_per_s, latency_s=scenario.latency_us * 1e-6)
-    if scenario.topology is not None:
-        return topology_of(scenario.topology, scenario.gpus, link)
-    if scenario.case == 4:
-        return topology_of(f"mesh:{scenario.gpus}", scenario.gpus, link)
-    return natural_topology(algorithm, scenario.gpus, link)
-
-
-def network_of(scenario: Scenario) -> Topology:
-    """The topology of a scenario that is on one."""
-    return degrade(whole_network(scenario), scenario.faults)
-
-
 @lru_cache(maxsize=8)
 def link_loads(result: Result) -> LinkLoads:
     """The loads of a result on a topology."""
     scenario, program = result.scenario, result.tasks.program
-    topology = network_of(scenario)
+    topology = topology_with_faults(scenario)
     planner = Planner(topology)
     carried = np.zeros(len(topology.capacity_bytes_per_s))
     largest = 0.0
