@@ -38,9 +38,10 @@ ALLOWED = {
         "notes", "result", "size", "variation",
     },
     "train": {
-        "errors", "hardware", "network", "engine", "schedules", "mesh", "workload", "analysis",
-        "result",
+        "errors", "hardware", "trace", "network", "engine", "schedules", "mesh", "workload",
+        "analysis", "result",
     },
+    "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
     "commands": {
         "errors", "hardware", "network", "schedules", "export", "collective", "pipelines",
         "train", "validation", "workload",

@@ -21,6 +21,7 @@ from triosim.result import Result
 from triosim.scenario import Scenario
 from triosim.simulate import simulate
 from triosim.trace import Trace, load_trace, read_trace, write_trace
+from triosim.train import TrainResult, TrainScenario, train
 
 __version__ = "0.1.0"
 
@@ -37,6 +38,8 @@ __all__ = [
     "SimulationError",
     "Trace",
     "TraceFormatError",
+    "TrainResult",
+    "TrainScenario",
     "TrioSimError",
     "collective",
     "goodput",
@@ -45,5 +48,6 @@ __all__ = [
     "read_trace",
     "share",
     "simulate",
+    "train",
     "write_trace",
 ]

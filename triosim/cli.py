@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import triosim
-from triosim.commands import collective, listing, pipeline
+from triosim.commands import collective, listing, pipeline, train
 from triosim.commands.output import FlagError, print_text, say
 from triosim.errors import ConfigError, TrioSimError
 from triosim.export.chrome import chrome_trace
@@ -106,6 +106,7 @@ FLAGS = (
 COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "collective": collective.run,
     "pipeline": pipeline.run,
+    "train": train.run,
     "list": listing.run,
 }
 # Flags of the commands that are shorter than what they set.
@@ -126,7 +127,7 @@ FILES = (
 )
 _WITH_VALUE = {flag.name for flag in FLAGS} | {name for name, *_ in FILES} | {"slow", "dead-links"}
 _WITHOUT_VALUE = {name for name, _ in SWITCHES} | {"version", "help", "h"}
-EXAMPLES = """other commands, each with --help: collective, pipeline, list
+EXAMPLES = """other commands, each with --help: train, collective, pipeline, list
 
 examples:
   python -m triosim -trace-dir sample_trace/transformer -GPUnumber 4 -case 1

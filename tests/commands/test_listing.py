@@ -3,7 +3,9 @@
 import pytest
 
 import triosim as ts
+from triosim import TrainScenario
 from triosim.network.topology.describe import machine_names
+from triosim.workload import load_model
 
 
 def names(text):
@@ -46,5 +48,18 @@ def test_every_listed_schedule_is_legal(printed):
 def test_what_cannot_be_listed(refused, words):
     said = " ".join(["list", *words])
     assert refused("list", *words) == (
-        f"{said}: what to list must be one of topologies, machines, algorithms, gpus, schedules."
+        f"{said}: what to list must be one of topologies, machines, algorithms, gpus, schedules, "
+        "models, stacks, recompute."
     )
+
+
+def test_every_listed_model_stack_and_recomputation_is_legal(printed):
+    recompute = [name.replace(":N", ":2") for name in names(printed("list", "recompute"))]
+    models = names(printed("list", "models"))
+    assert len(models) > 50
+    for model in models:
+        assert load_model(model)
+    for stack in names(printed("list", "stacks")):
+        assert TrainScenario(stack=stack).stack == stack
+    for mode in recompute:
+        assert TrainScenario(recompute=mode).recompute == mode

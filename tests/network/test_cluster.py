@@ -101,3 +101,8 @@ def test_siblings_share_the_links_between_them():
     assert both.planned.time_s - both.latency_s == pytest.approx(
         2 * (one.planned.time_s - one.latency_s)
     )
+
+
+def test_a_send_counts_what_its_sender_sends():
+    cluster = Cluster(topology_of("switch", 4), protocol=False)
+    assert cluster.send(1, 3, 100.0).sent_bytes == 100.0

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from triosim.commands.output import FlagError, Parser, print_text
+from triosim.errors import counted
 from triosim.hardware import gpu_names, load_gpu
+from triosim.hardware.stacks import stack_names
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.topology.describe import machine_names, topology_names
 from triosim.network.topology.machines import load_machine
 from triosim.schedules import SCHEDULES
+from triosim.train.scenario import RECOMPUTE
+from triosim.workload import count_parameters, load_model, model_names
 
 EXAMPLES = """examples:
   python -m triosim list topologies
@@ -71,10 +75,24 @@ def _schedules() -> Mapping[str, str]:
     return {**about, "FILE": "a grid: --grid; see `pipeline --help`"}
 
 
+def _models() -> Mapping[str, str]:
+    rows = {}
+    for name in model_names():
+        model = load_model(name)
+        rows[name] = (
+            f"{count_parameters(model).total / 1e9:,.2f} B parameters, hidden {model.hidden:,}, "
+            f"{counted(model.layers, 'layer')}, {counted(model.heads, 'head')}"
+        )
+    return rows
+
+
 LISTS: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "topologies": _topologies,
     "machines": _machines,
     "algorithms": _algorithms,
     "gpus": _gpus,
     "schedules": _schedules,
+    "models": _models,
+    "stacks": stack_names,
+    "recompute": lambda: RECOMPUTE,
 }

@@ -70,7 +70,8 @@ class Cluster:
         return Pending(
             bytes_by_link=(),
             latency_s=planned.latency_s,
-            sent_bytes=planned.pattern.sent_share * size_bytes,
+            # Of two ranks only one sends; elsewhere the pattern's mean over ranks is each one's.
+            sent_bytes=size_bytes * (1.0 if operation == "send" else planned.pattern.sent_share),
             planned=planned,
         )
 

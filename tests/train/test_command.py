@@ -1,0 +1,96 @@
+"""python -m triosim train"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from triosim.cli import main
+from triosim.train import TrainScenario, train
+
+SMALL = [
+    "train", "--layers", "2", "--hidden", "512", "--heads", "8", "--ffn", "1024", "--vocab", "4000",
+    "--seq-len", "512", "--gpus", "4",
+]  # fmt: skip
+
+
+def run(capsys, *words):
+    status = main([*SMALL, *words])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_flags_are_the_fields(capsys, tmp_path):
+    saved = tmp_path / "saved.json"
+    status, out, _ = run(
+        capsys, "--tp", "2", "--recompute", "full", "--sequence-parallel", "--reshard", "false",
+        "--rank-speed", "3=0.5", "--constants", "gemm=0.5,launch_us=7", "--dp-shard", "-1",
+        "--save-scenario", str(saved),
+    )  # fmt: skip
+    assert status == 0
+    assert "step time" in out
+    scenario = TrainScenario.from_dict(json.loads(saved.read_text()))
+    assert (scenario.tp, scenario.recompute) == (2, "full")
+    assert (scenario.sequence_parallel, scenario.reshard) == (True, False)
+    assert scenario.speeds == {3: 0.5}
+    assert dict(scenario.constants) == {"gemm": 0.5, "launch_us": 7}
+    status, again, _ = main(["train", "--scenario", str(saved)]), *capsys.readouterr()
+    assert (status, again) == (0, out)
+
+
+def test_json_is_the_result_and_nothing_else(capsys):
+    status, out, _ = run(
+        capsys, "--json", "-", "--tokens", "1e9", "--gpu-hour-price", "2", "--measured-ms", "5"
+    )
+    assert status == 0
+    values = json.loads(out)
+    result = train(TrainScenario.from_dict(values["scenario"]))
+    assert values["step_ms"] == result.step_ms
+    assert values["run"]["days"] == result.run_cost(1e9).days
+    assert values["difference"] == pytest.approx(result.step_ms / 5 - 1)
+
+
+def test_a_schedule_comes_from_a_file(capsys, tmp_path):
+    grid = tmp_path / "grid.txt"
+    grid.write_text("F0 F1 B0 B1\nF0 B0 F1 B1\n")
+    words = ["--pp", "2", "--dp-shard", "2", "--global-batch", "4", "--grid", str(grid)]
+    assert run(capsys, *words)[0] == 0
+    assert (
+        "--grid of 2 micro-batches: must be of 4" in run(capsys, *words, "--global-batch", "8")[2]
+    )
+
+
+def test_perfetto_gets_a_trace(capsys, tmp_path):
+    place = tmp_path / "trace.json"
+    assert run(capsys, "--perfetto", str(place))[0] == 0
+    assert json.loads(place.read_text())["traceEvents"]
+
+
+def test_what_does_not_fit_is_said_with_what_would(capsys):
+    status = main(["train", "--model", "llama3-8b", "--dp-replicate", "8", "--dp-shard", "1"])
+    captured = capsys.readouterr()
+    assert status == 0
+    assert "does not fit" in captured.out
+    assert "would fit" in captured.out
+    assert "GiB too much" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--tp", "3"], "--tp 3: must divide the 4 GPUs; nearest: 2 or 4."),
+        (["--zero", "x"], "--zero x: must be one of none given, 0, 1, 2, 3."),
+        (["--reshard", "maybe"], "--reshard maybe: must be true or false."),
+        (["--gpu-hour-price", "2"], "--gpu-hour-price 2: needs --tokens beside it."),
+        (["--tokens", "many"], "--tokens many: must be a number."),
+        (["--rank-speed", "3"], "--rank-speed 3: must be pairs, as in 3=0.5,7=0.8."),
+        (["--scenario", "no such.json"], "--scenario no such.json: No such file or directory."),
+        (["--micro-batches", "4"], "unrecognized arguments: --micro-batches 4"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_status_2(capsys, words, sentence):
+    status, out, err = run(capsys, *words)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert err.count("\n") == 1

@@ -1,0 +1,76 @@
+"""What a reader of a training result should know: warnings on it, and what was assumed for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triosim.errors import counted
+from triosim.network.topology.machines import load_machine, machine_names
+from triosim.trace.scale import known_gpu
+from triosim.train.plan import Plan
+
+if TYPE_CHECKING:
+    from triosim.train.result import TrainResult
+
+NOTICEABLE = 0.01
+
+
+def warnings_of(result: TrainResult) -> tuple[str, ...]:
+    """Sentences about this run, the gravest first."""
+    plan, notes = result.plan, []
+    if not result.fits:
+        over = (result.peak_memory_bytes - result.capacity_bytes) / 2**30
+        notes.append(
+            f"The step needs {result.peak_memory_gib:.1f} GiB on a GPU of "
+            f"{result.capacity_bytes / 2**30:.0f} GiB: {over:.1f} GiB too much."
+        )
+    share = result.breakdown["launch_wait"] / result.step_ms if result.step_ms else 0.0
+    if share > NOTICEABLE:
+        notes.append(
+            f"The GPU waits for the CPU's launches {share:.0%} of the time: larger micro-batches, "
+            "compile or CUDA graphs would help."
+        )
+    for axis in ("tp", "cp"):
+        hosts = _hosts(plan, axis)
+        if plan.sizes[axis] > 1 and hosts > 1:
+            notes.append(
+                f"Groups of {axis} reach over {counted(hosts, 'host')} and use the network "
+                "between them inside every layer."
+            )
+    return tuple(notes)
+
+
+def assumptions_of(plan: Plan) -> tuple[str, ...]:
+    """What was chosen where the scenario does not say."""
+    scenario, notes = plan.scenario, [f"Stack {plan.stack.name}: {plan.stack.about}."]
+    if plan.trace is not None and known_gpu(plan.trace) is None:
+        notes.append(
+            f"The trace does not say where it was taken; its times are taken as {plan.gpu.name}'s."
+        )
+    if scenario.machine is None:
+        notes.append(f"The machine is {plan.machine}, which has this GPU or one like it.")
+    if plan.machine in machine_names():
+        notes += load_machine(plan.machine).assumptions
+    if plan.stages > 1 and plan.zero == 3:
+        notes.append(
+            "In a pipeline parameters stay gathered for the whole step and gradients are reduced "
+            "after the last micro-batch, as torchtitan does."
+        )
+    if plan.sizes["cp"] > 1 and scenario.context == "ring":
+        notes.append("All ranks are timed as the one with the last part of the sequence.")
+    if scenario.prefill:
+        notes.append("The head multiplies one token of each sequence: it is left out.")
+    if plan.sizes["ep"] > 1:
+        skew = scenario.expert_skew
+        notes.append(
+            "Tokens are spread evenly over the experts."
+            if skew == 1
+            else f"All ranks are timed as the busiest one, with {skew:g} times the mean of tokens."
+        )
+    return tuple(notes)
+
+
+def _hosts(plan: Plan, axis: str) -> int:
+    if plan.machine not in machine_names():
+        return 1
+    return plan.mesh.hosts_per_group(axis, load_machine(plan.machine).gpus_per_host)

@@ -1,0 +1,379 @@
+"""What to train on what: everything that determines a training step, validated and frozen."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from triosim.errors import ConfigError
+from triosim.hardware import load_gpu
+from triosim.hardware.stacks import RANGED, SHARES, Stack, load_stack
+from triosim.schedules import SCHEDULES
+from triosim.workload import Transformer, from_config, load_model
+
+SCHEMA_VERSION = 1
+MAX_GPUS = 2**20
+MAX_COUNT = 2**30
+CONTEXTS: Mapping[str, str] = {
+    "ring": "keys and values go round; each rank holds a contiguous part of the sequence",
+    "ring-zigzag": "the same, each rank holding an early and a late part, so that work is even",
+    "ulysses": "all-to-all from tokens to heads before attention and back after it",
+    "ulysses-ring": "all-to-all over as many ranks as KV heads allow, a ring over the rest",
+    "allgather": "every rank gathers all keys and values first, as Llama 3 was trained",
+}
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "fp8-tensorwise", "fp8-rowwise")
+RECOMPUTE: Mapping[str, str] = {
+    "none": "everything that backward needs is kept",
+    "full": "each layer keeps its input and runs forward again",
+    "selective-op": "attention and every second product are kept, as torchtitan's default",
+    "selective-layer:N": "every N-th layer as with full, the others keep everything",
+    "attention": "only the core of attention runs again (Megatron's selective)",
+}
+_CHOICES: Mapping[str, tuple[Any, ...]] = {
+    "context": tuple(CONTEXTS),
+    "precision": PRECISIONS,
+    "optimizer": ("sgd", "adam", "adamw"),
+    "optimizer_sync": ("global", "stage"),
+    "fsdp": (1, 2),
+    "zero": (None, 0, 1, 2, 3),
+    "schedule": tuple(SCHEDULES),
+    "compile": (None, False, True),
+}
+_SWITCHES = (
+    "reshard", "sequence_parallel", "async_tp", "loss_parallel", "cuda_graphs", "offload",
+    "prefill",
+)  # fmt: skip
+_AXES = ("dp_replicate", "dp_shard", "cp", "tp", "pp")
+_COUNTS = ("gpus", "ep", "micro_batch_size", "chunks")
+_MODEL_COUNTS = (
+    "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab", "experts", "top_k",
+    "shared_experts", "expert_ffn",
+)  # fmt: skip
+_MODEL_SWITCHES = ("gated", "tied")
+_NEEDED = ("layers", "hidden", "heads", "ffn", "vocab")
+DEFAULT_MODEL = "llama3-8b"
+DEFAULT_SEQUENCE = 8192
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainScenario:
+    """One step of training a language model on a device mesh.
+
+    The model is one of the catalogue (`model`), a Hugging Face `config.json` (`config`), typed in
+    (`layers` to `tied` give a model of their own, or change the named one), or a recorded step
+    (`trace_dir`), whose layers are found by module path. `seq_len` is by default the model's, at
+    most 8,192.
+
+    Mesh axes multiply to `gpus`; one of them may be -1, what is left. Neighbouring ranks are those
+    of tp, then cp, dp_shard, dp_replicate and pp; ep takes ranks of dp_shard x cp. `zero` says what
+    is divided over dp_shard (x cp): 1 optimizer state, 2 and gradients, 3 and parameters; by
+    default 3 where that is above 1. `fsdp` 1 has one flat parameter for each block, 2 shards each
+    parameter. `reshard`: parameters are given back after forward and gathered again; in pipelines
+    they are gathered once a step. `prefetch` units are gathered ahead of the one in use (by default
+    1, and 2 under fsdp 1, as its rate limiter allows). `global_batch` (sequences) is by default
+    micro_batch_size x data-parallel ranks x pp. `grid` is a schedule of one's own
+    (`triosim.schedules.read_grid`). `expert_skew` is what the busiest expert-parallel rank has to
+    do over the mean. `compile` None is the stack's own mode. `prefill` runs forward only, up to the
+    first token. `machine` is a name of `list machines`, a topology's name or a file; None follows
+    from the GPU. `rank_speed` maps ranks to speeds (0.5: half), `constants` names of the stack's
+    constants to other values; both are kept as sorted pairs. `extra_ms_per_step` is time in which
+    the CPU launches nothing.
+
+    Raises `ConfigError` naming the field, its value and what would be legal.
+    """
+
+    model: str | None = None
+    config: str | None = None
+    trace_dir: str | None = None
+    layers: int | None = None
+    hidden: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    ffn: int | None = None
+    gated: bool | None = None
+    vocab: int | None = None
+    tied: bool | None = None
+    experts: int | None = None
+    top_k: int | None = None
+    shared_experts: int | None = None
+    expert_ffn: int | None = None
+    gpu: str = "h100-sxm"
+    gpus: int = 8
+    machine: str | None = None
+    stack: str = "generic"
+    dp_replicate: int = 1
+    dp_shard: int = -1
+    cp: int = 1
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    zero: int | None = None
+    fsdp: int = 2
+    reshard: bool = True
+    prefetch: int | None = None
+    bucket_mb: float = 25
+    micro_batch_size: int = 1
+    global_batch: int | None = None
+    seq_len: int | None = None
+    schedule: str = "1f1b"
+    chunks: int = 1
+    grid: str | None = None
+    context: str = "ring-zigzag"
+    expert_skew: float = 1
+    sequence_parallel: bool = False
+    async_tp: bool = False
+    loss_parallel: bool = False
+    precision: str = "bf16"
+    recompute: str = "none"
+    optimizer: str = "adamw"
+    optimizer_sync: str = "global"
+    compile: bool | None = None
+    cuda_graphs: bool = False
+    offload: bool = False
+    prefill: bool = False
+    extra_ms_per_step: float = 0
+    rank_speed: Mapping[int, float] | tuple[tuple[int, float], ...] | None = None
+    constants: Mapping[str, float] | tuple[tuple[str, float], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in _COUNTS:
+            most = MAX_GPUS if name in ("gpus", "ep") else MAX_COUNT
+            self._set(name, whole(name, getattr(self, name), 1, most))
+        for name in _AXES:
+            value = getattr(self, name)
+            self._set(name, -1 if value == -1 else whole(name, value, 1, MAX_GPUS))
+        for name in ("global_batch", "seq_len", *_MODEL_COUNTS):
+            if getattr(self, name) is not None:
+                least = 0 if name in ("experts", "top_k", "shared_experts") else 1
+                self._set(name, whole(name, getattr(self, name), least, MAX_COUNT))
+        if self.prefetch is not None:
+            self._set("prefetch", whole("prefetch", self.prefetch, 0, MAX_COUNT))
+        for name, legal in _CHOICES.items():
+            self._set(name, _choice(name, getattr(self, name), legal))
+        for name in (*_SWITCHES, *_MODEL_SWITCHES):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (value is None and name in _MODEL_SWITCHES):
+                raise ConfigError(name, value, "must be true or false")
+        self._set("recompute", _recompute(self.recompute))
+        self._set("extra_ms_per_step", number("extra_ms_per_step", self.extra_ms_per_step, 0, 1e9))
+        self._set("expert_skew", number("expert_skew", self.expert_skew, 1, 1e6))
+        self._set("bucket_mb", number("bucket_mb", self.bucket_mb, 1e-6, 1e6))
+        self._set("rank_speed", _speeds(self.rank_speed, self.gpus))
+        self._set("constants", _constants(self.constants))
+        if self.grid is not None and not isinstance(self.grid, str):
+            raise ConfigError("grid", self.grid, "must be text with a line for each stage")
+        self._set("gpu", load_gpu(self.gpu).name)
+        self._set("stack", load_stack(self.stack).name)
+        self._check_model()
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_model(self) -> None:
+        named = [
+            name for name in ("model", "config", "trace_dir") if getattr(self, name) is not None
+        ]
+        if len(named) > 1:
+            one, other = named[0], named[1]
+            problem = f"give it or {one} ({getattr(self, one)}), not both"
+            raise ConfigError(other, getattr(self, other), problem)
+        typed = [
+            name
+            for name in ("seq_len", *_MODEL_COUNTS, *_MODEL_SWITCHES)
+            if getattr(self, name) is not None
+        ]
+        if self.trace_dir is not None:
+            if typed:
+                value = getattr(self, typed[0])
+                raise ConfigError(typed[0], value, "cannot be changed in a trace")
+            return
+        if not named and not set(_NEEDED) <= set(typed):
+            self._set("model", DEFAULT_MODEL)
+        if self.model is not None:
+            self._set("model", load_model(self.model).name)
+        self.transformer()
+
+    def transformer(self) -> Transformer:
+        """The model, with what the scenario changes of it."""
+        given = {
+            name: getattr(self, name)
+            for name in (*_MODEL_COUNTS, *_MODEL_SWITCHES)
+            if getattr(self, name) is not None
+        }
+        if self.config is not None:
+            base = from_config(Path(self.config))
+        elif self.model is not None:
+            base = load_model(self.model)
+        else:
+            return Transformer(name="custom", seq_len=self.seq_len or DEFAULT_SEQUENCE, **given)
+        if not given:
+            return base
+        if "heads" in given and "kv_heads" not in given and base.kv_heads is not None:
+            given["kv_heads"] = min(given["heads"], base.kv_heads)
+        return replace(base, **given)
+
+    @property
+    def sequence(self) -> int:
+        """Tokens of a sample."""
+        if self.seq_len is not None:
+            return self.seq_len
+        return min(self.transformer().seq_len, DEFAULT_SEQUENCE)
+
+    @property
+    def speeds(self) -> dict[int, float]:
+        """Ranks that are not at full speed."""
+        return dict(self.rank_speed or ())
+
+    def made_stack(self) -> Stack:
+        """The stack, with what the scenario changes of it."""
+        return load_stack(self.stack).changed(dict(self.constants or ()))
+
+    @property
+    def compiled(self) -> bool:
+        """As chosen, else as the stack has it."""
+        return load_stack(self.stack).compile if self.compile is None else self.compile
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, with the version of their meaning."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.rank_speed is not None:
+            values["rank_speed"] = {str(rank): speed for rank, speed in self.speeds.items()}
+        if self.constants is not None:
+            values["constants"] = dict(self.constants)
+        return {"schema_version": SCHEMA_VERSION, **values}
+
+    @classmethod
+    def from_dict(cls, values: object) -> TrainScenario:
+        """The inverse of `to_dict`; absent fields take their defaults."""
+        return cls(**checked_fields(values))
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+
+def checked_fields(values: object) -> dict[str, Any]:
+    """The fields of a saved scenario by name, the version checked and taken off."""
+    if not isinstance(values, Mapping):
+        raise ConfigError("scenario", type(values).__name__, "must be a JSON object")
+    given = dict(values)
+    version = given.pop("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        raise ConfigError("schema_version", version, f"this program reads version {SCHEMA_VERSION}")
+    known = [field.name for field in fields(TrainScenario)]
+    for name in given:
+        if name not in known:
+            raise ConfigError("scenario", name, f"no such field; known are {', '.join(known)}")
+    if isinstance(given.get("rank_speed"), Mapping):
+        given["rank_speed"] = {_rank(rank): speed for rank, speed in given["rank_speed"].items()}
+    return given
+
+
+def read_train_scenario(path: str | Path) -> dict[str, Any]:
+    """The fields that a saved scenario file sets."""
+    return checked_fields(_read_json("scenario", path))
+
+
+def layer_period(recompute: str) -> int:
+    """Every how many layers one is computed again; 0 where that is not by layers."""
+    _, colon, count = recompute.partition(":")
+    return int(count) if colon else 0
+
+
+def whole(name: str, value: object, low: int, high: int) -> int:
+    """A whole number in a range, also as 8.0 or a NumPy number."""
+    fits = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    try:
+        found = int(value) if fits or hasattr(value, "__index__") else None  # type: ignore[call-overload]
+    except (TypeError, ValueError, OverflowError):
+        found = None
+    if isinstance(value, bool) or found is None or not low <= found <= high:
+        rest = ", or -1 for what is left" if name in _AXES else ""
+        raise ConfigError(name, value, f"must be a whole number from {low} to {high:,}{rest}")
+    return int(found)
+
+
+def number(name: str, value: object, low: float, high: float) -> float:
+    legal = f"must be a number from {low:g} to {high:g}"
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
+        raise ConfigError(name, value, legal)
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not low <= found <= high:
+        raise ConfigError(name, value, legal)
+    return found
+
+
+def _choice(name: str, value: object, legal: tuple[Any, ...]) -> object:
+    for known in legal:
+        if value == known and isinstance(value, bool) == isinstance(known, bool):
+            return known
+    names = ", ".join("none given" if known is None else str(known).lower() for known in legal)
+    raise ConfigError(name, value, f"must be one of {names}")
+
+
+def _recompute(value: object) -> str:
+    text = str(value).strip().casefold()
+    name, colon, count = text.partition(":")
+    if name == "selective-layer":
+        period = int(count) if colon and count.isdecimal() else 2 if not colon else 0
+        if 1 <= period <= MAX_COUNT:
+            return f"selective-layer:{period}"
+    elif text in RECOMPUTE:
+        return text
+    legal = "none, full, selective-op, selective-layer:N (N from 1) or attention"
+    raise ConfigError("recompute", value, f"must be {legal}")
+
+
+def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
+    if given is None:
+        return None
+    try:
+        pairs = dict(given).items()
+    except (TypeError, ValueError):
+        raise ConfigError("rank_speed", given, "must map ranks to speeds, as in {3: 0.5}") from None
+    speeds = {}
+    for rank, speed in pairs:
+        if isinstance(rank, bool) or rank not in range(gpus):
+            raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
+        speeds[int(rank)] = number("rank_speed", speed, 1e-3, 1e3)
+    return tuple(sorted(pair for pair in speeds.items() if pair[1] != 1)) or None
+
+
+def _constants(given: Any) -> tuple[tuple[str, float], ...] | None:
+    if given is None:
+        return None
+    try:
+        pairs = dict(given)
+    except (TypeError, ValueError):
+        legal = 'must map names to values, as in {"gemm": 0.7}'
+        raise ConfigError("constants", given, legal) from None
+    for name, value in pairs.items():
+        if name not in RANGED:
+            raise ConfigError("constants", name, f"no such constant; known are {', '.join(RANGED)}")
+        most = 1.0 if name in SHARES else 1e9
+        pairs[name] = number("constants", value, 1e-6 if name in SHARES else 0.0, most)
+    return tuple(sorted(pairs.items())) or None
+
+
+def _rank(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise ConfigError("rank_speed", text, "a rank is a whole number from 0") from None
+
+
+def _read_json(field: str, path: str | Path) -> Any:
+    try:
+        return json.loads(Path(os.fspath(path)).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(field, path, error.strerror or "cannot be read") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(field, path, f"not a JSON file ({error})") from None

@@ -1,0 +1,175 @@
+"""Data parallelism of one stage: what is gathered before use, what is reduced, what that holds.
+
+DDP all-reduces gradients in buckets. ZeRO-1 and 2 gather updated parameters before their first use
+in a step and reduce-scatter gradients; ZeRO-3 (FSDP) gathers parameters of a unit before each pass
+and gives them back after it. In a pipeline parameters stay gathered for the step and gradients are
+reduced after the last micro-batch, as torchtitan does. Replicas of shards (HSDP) all-reduce theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from triosim.train.groups import Group
+from triosim.train.network import Wires
+from triosim.train.plan import Plan
+from triosim.train.stage import Handle, Stage
+from triosim.train.state import State
+
+# Units that are gathered ahead of the one in use: FSDP2 fetches the next one, FSDP1's rate limiter
+# lets two be under way.
+PREFETCH = {1: 2, 2: 1}
+GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
+
+
+class Sharding:
+    """Writes the transfers of one stage and the memory that goes with them.
+
+    `reduced` is what the optimizer waits for, `at_end` memory that the optimizer gives back.
+    """
+
+    def __init__(self, plan: Plan, stage: Stage, wires: Wires, state: State) -> None:
+        self._plan = plan
+        self._stage = stage
+        self._wires = wires
+        self._sizes = state.sizes
+        self._state = state
+        self._bucket = 0.0
+        self._in_use: set[int] = set()
+        self._sharded: set[int] = set()
+        self.computed: list[Handle] = []
+        self.reduced: list[Handle] = []
+        self.at_end: list[tuple[str, float]] = []
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anybody to share with."""
+        return self._plan.shards * self._plan.sizes["dp_replicate"] > 1
+
+    def gathers_forward(self, *, first: bool) -> bool:
+        plan = self._plan
+        return plan.zero > 0 and (first or (plan.zero == 3 and plan.stages == 1))
+
+    @property
+    def gathers_backward(self) -> bool:
+        return self._plan.zero == 3 and not self._plan.kept
+
+    def reduces(self, *, last: bool) -> bool:
+        plan = self._plan
+        return self.active and (last or (plan.zero >= 2 and plan.stages == 1))
+
+    def gather(self, group: Group) -> list[Handle]:
+        """Gather one unit as soon as few enough others are waiting to be used."""
+        plan, stage = self._plan, self._stage
+        chosen = plan.scenario.prefetch
+        ahead = PREFETCH[plan.scenario.fsdp] if chosen is None else chosen
+        earlier = self.computed[: max(0, len(self.computed) - ahead)]
+        each = group.gathered / max(1, group.count)
+        handle = None
+        for axis, size in self._messages(group, each):
+            load = self._wires.load(GATHER, axis, stage.number, size)
+            name = f"gather {group.name}"
+            handle = stage.communicate(GATHER, name, "parameters", size, load, earlier[-1:])
+            if plan.zero == 3 and plan.scenario.fsdp == 2:
+                # The network fills one flat buffer, out of which parameters are copied.
+                stage.allocate(handle, "communication", size)
+                stage.free(handle, "communication", size)
+        if handle is None:
+            return []
+        if plan.zero == 3:
+            stage.allocate(handle, "gathered", group.gathered)
+        return [handle]
+
+    def used_forward(self, group: Group, handle: Handle) -> None:
+        """A forward pass whose parameters were gathered has run."""
+        if self._plan.zero < 3 or not self._is_gathered(group):
+            return
+        if self._plan.stages > 1:
+            self.at_end.append(("gathered", group.gathered))
+        elif not self._plan.kept:
+            self._stage.free(handle, "gathered", group.gathered)
+
+    def used_backward(self, group: Group, handle: Handle, *, reduces: bool) -> None:
+        """A backward pass has made the gradients of some parameters."""
+        plan = self._plan
+        if plan.zero == 3 and plan.stages == 1 and self._is_gathered(group):
+            self._stage.free(handle, "gathered", group.gathered)
+        if plan.zero >= 2 and plan.stages == 1:
+            if reduces:  # until they are scattered
+                self._stage.allocate(handle, "communication", plan.element_bytes * group.count)
+            return
+        fresh = sum(
+            self._state.elements(unit) for unit in group.units if self._is_new(self._in_use, unit)
+        )
+        if fresh and not (plan.stack.persistent_gradients and plan.zero < 2):
+            self._stage.allocate(handle, "gradients", self._sizes.gradient * fresh)
+            if plan.zero < 2:
+                self.at_end.append(("gradients", self._sizes.gradient * fresh))
+
+    def reduce(self, group: Group, handle: Handle, *, at_end: bool) -> None:
+        """Send a unit's gradients on their way; `at_end`: it is the stage's last one."""
+        if self._plan.zero:
+            self._scatter(group, handle)
+            return
+        self._bucket += self._sizes.reduced * group.dense
+        if group.experts and self._wires.size("expert data") > 1:
+            self._all_reduce("expert data", self._sizes.reduced * group.experts, handle)
+        full = self._bucket >= self._plan.scenario.bucket_mb * 2**20
+        if self._bucket and (at_end or full):
+            self._all_reduce("data", self._bucket, handle)
+            self._bucket = 0.0
+
+    def _all_reduce(self, axis: str, size: float, after: Handle) -> None:
+        load = self._wires.load(REDUCE, axis, self._stage.number, size)
+        name = "reduce gradients"
+        handle = self._stage.communicate(REDUCE, name, "gradients", size, load, [after])
+        self.reduced.append(handle)
+
+    def _scatter(self, group: Group, handle: Handle) -> None:
+        plan, sizes, stage = self._plan, self._sizes, self._stage
+        done = None
+        for axis, size in self._messages(group, sizes.reduced):
+            load = self._wires.load(SCATTER, axis, stage.number, size)
+            name = f"reduce {group.name}"
+            done = stage.communicate(SCATTER, name, "gradients", size, load, [handle])
+            stage.allocate(done, "communication", size)
+            stage.free(done, "communication", size)
+            if plan.sizes["dp_replicate"] > 1:
+                self._all_reduce("dp_replicate", size / self._wires.size(axis), done)
+        if done is None:
+            # One rank holds each expert: nothing to reduce, and nothing else in this unit.
+            done = handle
+        else:
+            self.reduced.append(done)
+        if plan.zero >= 2:
+            self._keep_shard(group, done)
+
+    def _keep_shard(self, group: Group, done: Handle) -> None:
+        """Whole gradients end, and of each unit's first ones a shard stays until the optimizer."""
+        plan, sizes, stage = self._plan, self._sizes, self._stage
+        if plan.stages > 1:
+            stage.free(done, "gradients", sizes.gradient * group.count)
+        else:
+            stage.free(done, "communication", plan.element_bytes * group.count)
+        fresh = sum(
+            self._state.shard(unit) for unit in group.units if self._is_new(self._sharded, unit)
+        )
+        if fresh and not plan.stack.persistent_gradients:
+            stage.allocate(done, "gradients", sizes.gradient * fresh)
+            self.at_end.append(("gradients", sizes.gradient * fresh))
+
+    def _messages(self, group: Group, each: float) -> Iterator[tuple[str, float]]:
+        """Bytes of dense parameters and of experts, by the axis that shards them."""
+        for axis, count in (("shard", group.dense), ("expert shard", group.experts)):
+            if count and self._wires.size(axis) > 1:
+                yield axis, each * count
+
+    def _is_gathered(self, group: Group) -> bool:
+        return any(True for _ in self._messages(group, 1.0))
+
+    @staticmethod
+    def _is_new(seen: set[int], unit: object) -> bool:
+        if id(unit) in seen:
+            return False
+        seen.add(id(unit))
+        return True

@@ -1,0 +1,125 @@
+"""The ranks of one pipeline stage in a program: one class where they all do the same.
+
+A handle is one task for each class of the stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from triosim.engine.program import Part, Program, RankClass
+from triosim.network.links import Load
+from triosim.train.plan import Plan
+
+Handle = tuple[int, ...]
+CATEGORIES = (
+    "parameters", "gradients", "optimizer", "activations", "gathered", "logits", "communication",
+    "work", "framework",
+)  # fmt: skip
+
+
+class Stage:
+    """Ranks of a stage that run at the same speed, in groups of the same speed, are one class.
+
+    Inside a layer, tensor- and context-parallel ranks wait for the slowest of them.
+    """
+
+    def __init__(self, plan: Plan, program: Program, number: int, *, fold: bool) -> None:
+        self.number = number
+        self.program = program
+        self.classes: list[int] = []
+        self._provenance = plan.provenance
+        self._speeds: list[tuple[float, float]] = []
+        for (speed, slowest), members in _classes(plan, number, fold=fold):
+            rank_class = RankClass(members=members, speed=speed, stage=number)
+            self.classes.append(program.add_class(rank_class))
+            self._speeds.append((speed, slowest))
+
+    def reside(self, held: dict[str, int]) -> None:
+        for c in self.classes:
+            self.program.resident[c] += list(held.items())
+
+    def compose(
+        self, name: str, phase: str, parts: Sequence[Part], waits: Iterable[Handle] = ()
+    ) -> Handle:
+        """A composite task on every class, each at its speed."""
+        before = list(waits)
+        tasks = []
+        for i, (c, (speed, slowest)) in enumerate(zip(self.classes, self._speeds, strict=True)):
+            own = parts if speed == slowest == 1.0 else _at_speed(parts, speed, slowest)
+            tasks.append(self.program.compose(c, name, phase, own, [h[i] for h in before]))
+            busy = sum(part.seconds for part in own if part.kind == "compute")
+            for kind, share in self._provenance.items():
+                self.program.add_computing(c, kind, busy * share)
+        return tuple(tasks)
+
+    def launch(self, name: str, seconds: float) -> Handle:
+        return tuple(self.program.launch(c, name, seconds) for c in self.classes)
+
+    def communicate(
+        self, stream: str, name: str, purpose: str, size_bytes: float, load: Load,
+        waits: Iterable[Handle],
+    ) -> Handle:  # fmt: skip
+        """A collective of the stage's groups; `stream` is also its phase."""
+        before = list(waits)
+        tasks = self.program.communicate(
+            [(c, stream, stream) for c in self.classes],
+            name,
+            purpose,
+            size_bytes,
+            load,
+            [[h[i] for h in before] for i in range(len(self.classes))],
+        )
+        return tuple(tasks)
+
+    def wait(self, handle: Handle, on: Handle) -> None:
+        for task, other in zip(handle, on, strict=True):
+            self.program.wait(task, other)
+
+    def allocate(self, handle: Handle, category: str, size: float) -> None:
+        for task in handle:
+            if round(size):
+                self.program.allocate(task, category, round(size))
+
+    def free(self, handle: Handle, category: str, size: float) -> None:
+        for task in handle:
+            if round(size):
+                self.program.free(task, category, round(size))
+
+
+def _classes(
+    plan: Plan, stage: int, *, fold: bool
+) -> list[tuple[tuple[float, float], Sequence[int]]]:
+    ranks = plan.stage_ranks(stage)
+    speeds = plan.scenario.speeds
+    ordered = np.sort(ranks.ravel())
+    if not speeds:
+        if not fold:
+            return [((1.0, 1.0), (int(rank),)) for rank in ordered]
+        first, count = int(ordered[0]), len(ordered)
+        together = int(ordered[-1]) - first == count - 1
+        return [((1.0, 1.0), range(first, first + count) if together else ordered.tolist())]
+    slowest = {}
+    for group in plan.groups("block", stage).tolist():
+        least = min(speeds.get(rank, 1.0) for rank in group)
+        slowest.update(dict.fromkeys(group, least))
+    alike: dict[tuple[float, float, int], list[int]] = {}
+    for rank in ordered.tolist():
+        key = (speeds.get(rank, 1.0), slowest[rank], 0 if fold else rank)
+        alike.setdefault(key, []).append(rank)
+    return [((speed, least), members) for (speed, least, _), members in alike.items()]
+
+
+def _at_speed(parts: Sequence[Part], speed: float, slowest: float) -> list[Part]:
+    """Computing takes longer on a slow rank; its peers wait for it at the next transfer."""
+    scaled, busy = [], 0.0
+    for part in parts:
+        if part.kind == "compute":
+            busy += part.seconds
+            part = Part(part.kind, part.key, part.seconds / speed)
+        scaled.append(part)
+    if slowest < speed:
+        scaled.append(Part("imbalance", ("", ""), busy * (1 / slowest - 1 / speed)))
+    return scaled

@@ -1,0 +1,309 @@
+"""The program of one training step: every stage's passes in the order of its schedule.
+
+Where parameters are gathered or gradients reduced, a pass is one task for each unit, so that the
+next gather runs beside it; elsewhere it is one task for the whole part of the model. Gathers,
+reductions and transfers between stages have streams of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from triosim.engine.program import Part, Program
+from triosim.network.links import Load
+from triosim.schedules import Place
+from triosim.train.blocks import BACKWARD, FORWARD, INPUT, WEIGHT, Blocks
+from triosim.train.groups import Group, Groups
+from triosim.train.network import EVERYONE, Wires
+from triosim.train.offload import Offload
+from triosim.train.passes import Pass
+from triosim.train.plan import Plan
+from triosim.train.sharding import REDUCE, Sharding
+from triosim.train.stage import Handle, Stage
+from triosim.train.state import State
+from triosim.train.traced import TracedBlocks
+
+SCALAR_BYTES = 4.0
+_NAMES = {
+    FORWARD: "forward", BACKWARD: "backward", INPUT: "input gradient", WEIGHT: "weight gradient",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One task of the schedule as written: its first and last tasks on the compute stream."""
+
+    first: Handle
+    last: Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a composite task was made from."""
+
+    group: Group
+    kind: str
+    gathered: bool
+    reduced: bool
+
+    @property
+    def passes(self) -> list[Pass]:
+        """One for each unit, in the order in which they run."""
+        return self.group.passes(self.kind, gathered=self.gathered, reduced=self.reduced)
+
+
+def make_blocks(plan: Plan, wires: Wires) -> Blocks:
+    """From the model's description, or from a trace."""
+    return Blocks(plan, wires) if plan.trace is None else TracedBlocks(plan, wires)
+
+
+class StepWriter:
+    """Writes a plan's step. `made[t]` says what composite task t is made from."""
+
+    def __init__(self, plan: Plan, *, fold: bool = True) -> None:
+        self.plan = plan
+        self.program = Program(overlap_slowdown=plan.stack.overlap_slowdown.value)
+        self.wires = Wires(plan, fold=fold)
+        self.blocks = make_blocks(plan, self.wires)
+        self._handed_bytes = self.blocks.handed_bytes if plan.stages > 1 else 0.0
+        self.state = State(self.blocks)
+        self.made: dict[int, Made] = {}
+        self._times: Counter[tuple[int, Made]] = Counter()
+        self._groups = Groups(self.blocks)
+        self.stages = [Stage(plan, self.program, s, fold=fold) for s in range(plan.stages)]
+        self._sharding = [Sharding(plan, s, self.wires, self.state) for s in self.stages]
+        self._offload = [Offload(plan, s) for s in self.stages]
+        self._cells: list[dict[tuple[str, int, int], Cell]] = [{} for _ in self.stages]
+        self._launched: list[Handle | None] = [None] * plan.stages
+        self._first, self._last = self._bounds()
+
+    def write(self) -> Program:
+        """All stages, what they hand to each other, and the optimizer."""
+        for stage in self.stages:
+            stage.reside(self.state.resident(stage.number))
+            extra_s = self.plan.scenario.extra_ms_per_step * 1e-3
+            if extra_s:
+                self._launched[stage.number] = stage.launch("nothing launched", extra_s)
+            for position in range(len(self.plan.schedule.rows[stage.number])):
+                self._write_cell(stage, position)
+        self._connect()
+        if self.plan.scenario.prefill:
+            self._answer()
+        else:
+            self._optimize()
+        links, self.program.loads = self.wires.settle(self.program.loads)
+        self.program.links += links
+        return self.program
+
+    def composites(self, stage: int) -> Iterator[tuple[Made, int]]:
+        """What the composite tasks of a rank of a stage were made from, and how many there are."""
+        return ((made, times) for (s, made), times in self._times.items() if s == stage)
+
+    def forward_passes(self) -> int:
+        """Forward passes through a whole part of the model, each counted once for all ranks."""
+        return sum(1 for cells in self._cells for kind, _, _ in cells if kind == "F")
+
+    def _bounds(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
+        """Of each place (stage, chunk): where its first forward and its last backward stand."""
+        first: dict[tuple[int, int], int] = {}
+        last: dict[tuple[int, int], int] = {}
+        for s, row in enumerate(self.plan.schedule.rows):
+            for i, task in enumerate(row):
+                if task.kind in ("F", "F&B"):
+                    first.setdefault((s, task.chunk), i)
+                if task.kind == "F&B":
+                    last[s, task.backward_chunk] = i
+                elif task.kind != "F":
+                    last[s, task.chunk] = i
+        return first, last
+
+    def _write_cell(self, stage: Stage, position: int) -> None:
+        """One task of the schedule; an overlapped pair is written one after the other."""
+        s = stage.number
+        task = self.plan.schedule.rows[s][position]
+        if task.kind in ("F", "F&B"):
+            self._forward(
+                stage, task.chunk, task.microbatch, self._first[s, task.chunk] == position
+            )
+        if task.kind == "F" or self.plan.scenario.prefill:
+            return
+        chunk, microbatch = task.chunk, task.microbatch
+        if task.kind == "F&B":
+            chunk, microbatch = task.backward_chunk, task.backward_microbatch
+        split = (chunk, microbatch) in self.plan.schedule.split[s]
+        kind = WEIGHT if task.kind == "W" else INPUT if split else BACKWARD
+        self._backward(stage, chunk, microbatch, kind, last=self._last[s, chunk] == position)
+
+    def _forward(self, stage: Stage, chunk: int, microbatch: int, first: bool) -> None:
+        sharding = self._sharding[stage.number]
+        offload = self._offload[stage.number]
+        gathers = sharding.gathers_forward(first=first)
+        part = self.plan.schedule.virtual_stage[stage.number, chunk]
+        tasks = []
+        for group in self._groups.of(part, FORWARD, layerwise=gathers or offload.active):
+            waits = sharding.gather(group) if gathers else []
+            waits = [*waits, *offload.room()]
+            made = Made(group, FORWARD, gathers, False)
+            handle = self._compute(stage, made, microbatch, waits)
+            for category, size in group.held.items():
+                stage.allocate(handle, category, size)
+                if self.plan.scenario.prefill:
+                    sharding.at_end.append((category, size))
+            if gathers:
+                sharding.used_forward(group, handle)
+            if offload.active:
+                offload.store(group, microbatch, handle)
+            tasks.append(handle)
+        self._cells[stage.number]["F", chunk, microbatch] = Cell(tasks[0], tasks[-1])
+
+    def _backward(
+        self, stage: Stage, chunk: int, microbatch: int, kind: str, *, last: bool
+    ) -> None:
+        sharding = self._sharding[stage.number]
+        weights = kind != INPUT  # this pass makes the parameters' gradients
+        gathers = sharding.gathers_backward and kind != WEIGHT
+        reduces = weights and sharding.reduces(last=last)
+        part = self.plan.schedule.virtual_stage[stage.number, chunk]
+        offload = self._offload[stage.number]
+        layerwise = gathers or reduces or offload.active
+        groups = list(self._groups.of(part, kind, layerwise=layerwise))
+        tasks = []
+        for group in groups:
+            waits = sharding.gather(group) if gathers else []
+            if offload.active and kind != WEIGHT:
+                waits = [*waits, *offload.fetch(group, microbatch, sharding.computed)]
+            made = Made(group, kind, gathers, reduces)
+            handle = self._compute(stage, made, microbatch, waits)
+            if weights:
+                for category, size in group.held.items():
+                    stage.free(handle, category, size)
+                sharding.used_backward(group, handle, reduces=reduces)
+            if reduces:
+                sharding.reduce(group, handle, at_end=group is groups[-1])
+            tasks.append(handle)
+        own = "W" if kind == WEIGHT else "B"
+        self._cells[stage.number][own, chunk, microbatch] = Cell(tasks[0], tasks[-1])
+
+    def _compute(self, stage: Stage, made: Made, microbatch: int, waits: list[Handle]) -> Handle:
+        """One composite task; a stage's first one also waits for the CPU."""
+        launched, self._launched[stage.number] = self._launched[stage.number], None
+        if launched is not None:
+            waits = [*waits, launched]
+        group, kind = made.group, made.kind
+        parts = group.parts(kind, gathered=made.gathered, reduced=made.reduced)
+        name = f"{group.name} {_NAMES[kind]} {microbatch}"
+        phase = FORWARD if kind == FORWARD else BACKWARD
+        handle = stage.compose(name, phase, parts, waits)
+        size = group.work(kind)
+        stage.allocate(handle, "work", size)
+        stage.free(handle, "work", size)
+        self.made.update(dict.fromkeys(handle, made))
+        self._times[stage.number, made] += 1
+        self._sharding[stage.number].computed.append(handle)
+        return handle
+
+    def _connect(self) -> None:
+        """Let every pass wait for the micro-batch from the stage before it, or behind it."""
+        loads: dict[tuple[int, int], Load] = {}
+        for s, row in enumerate(self.plan.schedule.rows):
+            for task in row:
+                if task.kind in ("F", "F&B"):
+                    self._hand_on(Place(s, task.chunk), "F", task.microbatch, loads)
+                if self.plan.scenario.prefill:
+                    continue
+                if task.kind == "B":
+                    self._hand_on(Place(s, task.chunk), "B", task.microbatch, loads)
+                elif task.kind == "F&B":
+                    place = Place(s, task.backward_chunk)
+                    self._hand_on(place, "B", task.backward_microbatch, loads)
+
+    def _hand_on(
+        self, place: Place, kind: str, microbatch: int, loads: dict[tuple[int, int], Load]
+    ) -> None:
+        """Send one micro-batch's activations on, or their gradients back."""
+        route = self.plan.schedule.route(microbatch)
+        there = route.index(place) + (1 if kind == "F" else -1)
+        if not 0 <= there < len(route):
+            return
+        target = route[there]
+        source = self._cells[place.stage][kind, place.chunk, microbatch].last
+        cell = self._cells[target.stage][kind, target.chunk, microbatch].first
+        one, other = self.stages[place.stage], self.stages[target.stage]
+        if one is other:
+            one.wait(cell, source)
+            return
+        key = (one.number, other.number)
+        if key not in loads:
+            loads[key] = self.wires.handover(*key, self._handed_bytes)
+        what = "activations" if kind == "F" else "gradients"
+        ends = [(c, f"send {what} to {other.number}", "send") for c in one.classes]
+        ends += [(c, f"receive {what} from {one.number}", "recv") for c in other.classes]
+        waits: list[tuple[int, ...]] = [(task,) for task in source]
+        waits += [()] * len(other.classes)
+        name = f"{what} {microbatch} from stage {one.number} to {other.number}"
+        size = self._handed_bytes
+        tasks = self.program.communicate(ends, name, what, size, loads[key], waits)
+        other.wait(cell, tuple(tasks[len(one.classes) :]))
+
+    def _optimize(self) -> None:
+        """Clip and update; under "global" not before every stage has its gradients."""
+        waits = [[own.computed[-1], *own.reduced] for own in self._sharding]
+        self._add_copies(waits)
+        if self.plan.scenario.optimizer_sync == "global" and self.plan.scenario.gpus > 1:
+            waits = self._norm(waits)
+        for stage, before, sharding in zip(self.stages, waits, self._sharding, strict=True):
+            seconds = self.state.optimizer_s(stage.number)
+            parts = (Part("compute", ("optimizer", ""), seconds),)
+            handle = stage.compose("optimizer", "optimizer", parts, before)
+            for category, size in sharding.at_end:
+                stage.free(handle, category, size)
+
+    def _answer(self) -> None:
+        """The first token leaves; keys and values that were kept for the next ones go with it."""
+        for stage, sharding in zip(self.stages, self._sharding, strict=True):
+            for category, size in sharding.at_end:
+                stage.free(sharding.computed[-1], category, size)
+
+    def _add_copies(self, waits: list[list[Handle]]) -> None:
+        """What two stages hold alike has its gradients added up before the optimizer.
+
+        The table that embedding and head share; under DualPipe the whole of two mirrored stages.
+        """
+        state, last = self.state, len(self.stages) - 1
+        if self.plan.schedule.parameter_copies > 1:
+            for s in range(len(self.stages) // 2):
+                size = state.sharded(s) * state.sizes.reduced
+                self._add_up(self.stages[s], self.stages[last - s], size, waits)
+        elif self.plan.model.tied and last:
+            table = self.blocks.block("embedding").parameters[0].numel
+            size = table * state.sizes.reduced / state.ways
+            self._add_up(self.stages[0], self.stages[last], size, waits)
+
+    def _add_up(self, one: Stage, other: Stage, size: float, waits: list[list[Handle]]) -> None:
+        """An all-reduce between the ranks of two stages, which the optimizer then waits for."""
+        load = self.wires.pairs(one.number, other.number, size)
+        ends = [(c, REDUCE, REDUCE) for stage in (one, other) for c in stage.classes]
+        before = [
+            tuple(handle[i] for handle in waits[stage.number])
+            for stage in (one, other)
+            for i in range(len(stage.classes))
+        ]
+        tasks = tuple(
+            self.program.communicate(ends, "add up copies", "gradients", size, load, before)
+        )
+        count = len(one.classes)
+        waits[one.number].append(tasks[:count])
+        waits[other.number].append(tasks[count:])
+
+    def _norm(self, waits: list[list[Handle]]) -> list[list[Handle]]:
+        """The norm of all gradients: an all-reduce of one number over all ranks."""
+        ends, before = [], []
+        for stage, own in zip(self.stages, waits, strict=True):
+            ends += [(c, "norm", REDUCE) for c in stage.classes]
+            before += [tuple(handle[i] for handle in own) for i in range(len(stage.classes))]
+        load = self.wires.load(REDUCE, EVERYONE, 0, SCALAR_BYTES)
+        name = "norm of gradients"
+        tasks = iter(self.program.communicate(ends, name, "norm", SCALAR_BYTES, load, before))
+        return [[tuple(next(tasks) for _ in stage.classes)] for stage in self.stages]

@@ -1,0 +1,178 @@
+"""What passes are made of: operators, copies, collectives, and transfers beside computation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from triosim.hardware import Work
+from triosim.network.collectives.planned import Planned
+from triosim.train.costs import Costs
+from triosim.train.network import Wires
+from triosim.train.passes import PassWriter
+from triosim.workload import Op
+
+PURPOSES: Mapping[str, str] = {
+    "tp": "tensor parallel", "ep": "experts", "cp": "context parallel",
+    "ulysses": "context parallel", "ring": "context parallel",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plain:
+    """A kernel that is no operator of a block."""
+
+    name: str
+    phase: str
+    work: Work
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        writer.kernel(self.name, self.phase, costs.kernel_s(self.work))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kernels:
+    """An operator, cast to fp8 first where its products are scaled.
+
+    `times`: how much longer it takes than with evenly spread work.
+    """
+
+    op: Op
+    phase: str
+    times: float = 1.0
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        _cast(writer, costs, self.op, self.phase)
+        writer.kernel(self.op.name, self.phase, costs.op_s(self.op) * self.times)
+
+
+def _cast(writer: PassWriter, costs: Costs, op: Op, phase: str) -> None:
+    """Operands of a scaled product become fp8 first."""
+    cast_s = costs.cast_s(op) if costs.scaled(op) else 0.0
+    if cast_s:
+        writer.kernel(f"{op.name} cast", phase, cast_s)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Copy:
+    """Bytes moved within the GPU: parameters out of a gathered buffer, gradients into one."""
+
+    name: str
+    phase: str
+    size_bytes: float
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        writer.kernel(self.name, self.phase, costs.moved_s(self.size_bytes))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Collective:
+    """A transfer that what follows waits for; a `free` one waits for nothing itself."""
+
+    operation: str
+    axis: str
+    size_bytes: float
+    free: bool = False
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        planned = wires.planned(self.operation, self.axis, self.size_bytes)
+        task = _message(writer, planned, self.axis, 1, () if self.free else writer.before)
+        writer.await_transfer(task)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Gathering:
+    """Async tensor parallelism: products start on each part of the tokens as it arrives.
+
+    The gather is cut into one message from each peer; the rank's own part is there already.
+    """
+
+    axis: str
+    size_bytes: float
+    ops: tuple[Op, ...]
+    phase: str
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        chunks = wires.size(self.axis)
+        for op in self.ops:
+            _cast(writer, costs, op, self.phase)
+        planned = wires.planned("all-gather", self.axis, self.size_bytes)
+        start = writer.before
+        arrivals = [
+            _message(writer, planned, self.axis, chunks - 1, start) for _ in range(chunks - 1)
+        ]
+        for chunk in range(chunks):
+            waits = arrivals[chunk - 1 : chunk] if chunk else ()
+            for op in self.ops:
+                writer.kernel(op.name, self.phase, costs.op_s(op, chunks), waits)
+                waits = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scattering:
+    """Async tensor parallelism: each part of a product's result leaves while the next is made."""
+
+    axis: str
+    size_bytes: float
+    op: Op
+    phase: str
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        chunks = wires.size(self.axis)
+        planned = wires.planned("reduce-scatter", self.axis, self.size_bytes)
+        _cast(writer, costs, self.op, self.phase)
+        last = -1
+        for chunk in range(chunks):
+            task = writer.kernel(self.op.name, self.phase, costs.op_s(self.op, chunks))
+            if chunk < chunks - 1:  # the last part is the rank's own
+                last = _message(writer, planned, self.axis, chunks - 1, (task,))
+        writer.await_transfer(last)
+
+
+def _message(
+    writer: PassWriter, planned: Planned, axis: str, of: int, waits: tuple[int, ...]
+) -> int:
+    """One of so many equal messages that make up a collective."""
+    sent = planned.pattern.sent_share * planned.size_bytes
+    return writer.transfer(
+        planned.operation,
+        planned.operation,
+        PURPOSES[axis],
+        planned.time_s / of,
+        size_bytes=planned.size_bytes / of,
+        sent_bytes=sent / of,
+        waits=waits,
+        awaited=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RingAttention:
+    """Attention in as many steps as ranks of the ring: each sends on the keys and values it has.
+
+    `shares` are the steps' parts of the mean work; `message_bytes` are what one hop carries.
+    """
+
+    op: Op
+    phase: str
+    axis: str
+    message_bytes: float
+    shares: tuple[float, ...]
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        seconds = costs.op_s(self.op)
+        arrived: tuple[int, ...] = ()
+        planned = wires.planned("send", self.axis, self.message_bytes)
+        start = writer.before
+        for number, share in enumerate(self.shares):
+            incoming = arrived
+            if number < len(self.shares) - 1:
+                # What has just arrived goes on while it is computed with.
+                arrived = (
+                    writer.transfer(
+                        "send", "send/recv", PURPOSES[self.axis], planned.time_s,
+                        size_bytes=self.message_bytes, sent_bytes=self.message_bytes,
+                        waits=incoming or start, awaited=False,
+                    ),
+                )  # fmt: skip
+            writer.kernel(self.op.name, self.phase, seconds * share, incoming)
