@@ -39,7 +39,7 @@ ALLOWED = {
     },
     "train": {
         "errors", "hardware", "trace", "network", "engine", "schedules", "mesh", "workload",
-        "analysis", "result",
+        "compile", "analysis", "result",
     },
     "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
     "commands": {
@@ -49,6 +49,7 @@ ALLOWED = {
     "export": {"errors", "analysis", "engine", "result", "scenario"},
     "figures": {
         "errors", "network", "analysis", "engine", "result", "scenario", "trace", "joined",
+        "train", "mesh", "workload",
     },
 }  # fmt: skip
 
