@@ -178,7 +178,7 @@ def test_slow_is_repeatable_and_the_last_flag_counts(scenario_of):
         ("-circuit-teardown-ms x", "-circuit-teardown-ms x: must be a number from 0 to 1e+06."),
         ("-wavelengths 0", "-wavelengths 0: must be a whole number from 1 to 4096."),
         ("-topology tours", "-topology tours: no such topology; known are ring, switch"),
-        ("-topology {", "-topology {: no such topology; known are ring, switch"),
+        ("-topology {", "-topology {: not a description in JSON (Expecting property"),
         ("-topology no.toml", "-topology no.toml: No such file or directory."),
         ("-topology hybrid-cube-mesh -GPUnumber 9 -case 1", "-topology hybrid-cube-mesh: this"),
         ("-algorithm trees", "-algorithm trees: must be auto, ring, bidirectional-ring, tree"),
@@ -226,6 +226,14 @@ def test_slow_is_repeatable_and_the_last_flag_counts(scenario_of):
 )  # fmt: skip
 def test_a_bad_flag_is_one_sentence(refused, arguments, sentence):
     assert refused("-trace-dir", MLP, *arguments.split(" ")).startswith(sentence)
+
+
+def test_a_mistake_in_a_described_topology_names_file_and_place(refused, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('kind = "ring"\nlink = { gb_per_s = -1 }\n', encoding="utf-8")
+    assert refused("-case", "1", "--topology", str(file)).startswith(
+        "-topology mine.toml: link.gb_per_s = -1: must be a number above 0"
+    )
 
 
 @pytest.mark.parametrize("arguments", [["-trace-dir", ""], ["--scenario", ""], ["--json", ""]])

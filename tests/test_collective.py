@@ -254,13 +254,49 @@ def test_spellings_of_operations(spelling):
 
 
 @given(
-    st.integers(1, 40), st.sampled_from(["ring", "tree", "auto"]), st.floats(0, 1e12),
-    st.floats(0, 1e12),
+    st.integers(1, 40), st.sampled_from(["ring", "tree", "auto"]),
+    st.just(0.0) | st.floats(1, 1e12), st.floats(1, 1e12),
 )  # fmt: skip
 def test_more_bytes_never_take_less(n, algorithm, one, other):
     less, more = sorted((one, other))
     times = [collective("all-reduce", n, algorithm, size=k).time_ms for k in (less, more)]
     assert times[0] <= times[1] * (1 + 1e-12)
+
+
+MINE = {"kind": "ring", "link": {"gb_per_s": 50}}
+
+
+@pytest.mark.parametrize("topology", ["dgx-h100", " DGX-H100 ", MINE])
+def test_links_that_the_topology_has_itself(topology):
+    name = "as described" if topology is MINE else topology
+    plain = ts.collective("all-reduce", ranks=8, topology=topology)
+    given = ts.collective(
+        "all-reduce", ranks=8, topology=topology, link_gb_per_s=100, latency_us="5"
+    )
+    assert plain.warnings == ()
+    assert given.warnings == (
+        f"The bandwidth of 100 GB/s is unused: the topology {name} has links of its own.",
+        f"The latency of 5 us is unused: the topology {name} has links of its own.",
+    )
+    assert given.time_ms == plain.time_ms
+    assert json.loads(given.to_json())["warnings"] == list(given.warnings)
+
+
+@pytest.mark.parametrize("topology", [None, "ring", "Torus:2x4", " switch "])
+def test_links_that_are_the_caller_s(topology):
+    slow, fast = (
+        ts.collective("all-reduce", ranks=8, topology=topology, link_gb_per_s=k, latency_us=1)
+        for k in (50, 100)
+    )
+    assert slow.warnings == fast.warnings == ()
+    moving = [k.time_ms - k.latency_ms for k in (slow, fast)]
+    assert moving[0] == pytest.approx(2 * moving[1])
+
+
+def test_a_result_is_shown_with_its_time():
+    text = repr(ts.collective("all-reduce", size_bytes=1e9, ranks=8, algorithm="ring"))
+    assert "all-reduce of 1e+09 bytes over 8 of 8 GPUs, ring" in text
+    assert "time_ms=17.5" in text
 
 
 # What is refused
@@ -274,6 +310,7 @@ def test_more_bytes_never_take_less(n, algorithm, one, other):
         ({"ranks": "x"}, "ranks x: must be a whole number from 1 to"),
         ({"ranks": True}, "ranks True: must be a whole number from 1 to"),
         ({"ranks": MAX_RANKS + 1}, "ranks 1048577: must be a whole number from 1 to"),
+        ({"size_bytes": 1e-300}, "size_bytes 1e-300: must be 0 or from 1 to 1e+18."),
         ({"size_bytes": -1}, "size_bytes -1: must be a number from 0 to 1e+18."),
         ({"size_bytes": math.nan}, "size_bytes nan: must be a number from 0 to 1e+18."),
         ({"size_bytes": 2 * MAX_BYTES}, "size_bytes 2e+18: must be a number from 0 to 1e+18."),

@@ -77,6 +77,37 @@ def test_a_machine_s_assumptions_are_the_result_s():
     assert result.to_dict()["assumptions"] == list(result.assumptions)
 
 
+KEEPS = "A link with a share of its bandwidth left keeps all of its traffic"
+ROUND = "Neighbours of TrioSim's ring are joined in both directions: what a dead link carried"
+
+
+@pytest.mark.parametrize(
+    ("settings", "beginnings"),
+    [
+        ({"case": 1, "dead_links": ("0-1",)}, [ROUND]),
+        ({"case": 1, "dead_links": ("0-1=0.5",)}, [KEEPS]),
+        ({"case": 3, "dead_links": ("0-1=0.5", "2-3")}, [KEEPS, ROUND]),
+        ({"case": 1, "topology": "torus", "dead_links": ("0-1",)}, []),
+        ({"case": 1, "topology": "torus", "dead_links": ("0-1=0.1",)}, [KEEPS]),
+        ({"case": 4, "gpus": 2, "dead_links": ("0-1=0.1",)}, [KEEPS]),
+        ({"case": 0, "dead_links": ("0-1=0.1", "1-2")}, []),
+        (OPTICAL | {"dead_links": ("0-1=0.1", "1-2")}, []),
+    ],
+)
+def test_where_traffic_goes_that_meets_a_faulty_link(settings, beginnings):
+    found = run(**settings).assumptions
+    assert [k.partition(",")[0] for k in found] == [
+        KEEPS if k == KEEPS else f"{ROUND} goes the other way round" for k in beginnings
+    ]
+
+
+def test_a_dead_link_of_the_ring_loads_the_way_back():
+    """The all-reduce of the other links is unchanged: what was lost goes over the idle ones."""
+    whole, dead = (run(case=1, gpus=8, dead_links=k) for k in ((), ("0-1",)))
+    nearly = run(case=1, gpus=8, dead_links=("0-1=0.1",))
+    assert whole.total_ms <= dead.total_ms < nearly.total_ms
+
+
 def test_which_of_many_steps_is_shown():
     said = run(case=1, rank_speed={1: 0.5}, slow_every=5, jitter=0.1).assumptions
     assert said[0] == "The step shown is the one in 5 in which slow GPUs are slow."

@@ -203,6 +203,12 @@ def test_no_dead_links(value):
     assert "connection" in refused("dead_links", value).problem
 
 
+@pytest.mark.parametrize("share", ["1", "2", "nan", "-0.1", "x", ""])
+def test_a_share_that_cannot_be_left(share):
+    problem = refused("dead_links", [f"3-4={share}"]).problem
+    assert "where the share left of its bandwidth is a number from 0 to below 1" in problem
+
+
 @pytest.mark.parametrize("value", [-0.1, 10.5, math.nan, "0.2", True])
 def test_no_slow_down(value):
     assert refused("overlap_slowdown", value).problem == "must be a number from 0 to 10"

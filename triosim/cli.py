@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import triosim
-from triosim.commands import collective, listing, pipeline, train
-from triosim.commands.output import FlagError, print_text, say
+from triosim.commands import collective, listing, pipeline, train, validate
+from triosim.commands.output import FlagError, print_text, read_topology, say
 from triosim.errors import ConfigError, TrioSimError
 from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
 from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
-from triosim.network.topology.description import Description
+from triosim.network.topology.describe import Description
 from triosim.result import Result
 from triosim.scenario import SPEEDS, Scenario, read_scenario
 from triosim.simulate import simulate
@@ -107,10 +107,12 @@ COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "collective": collective.run,
     "pipeline": pipeline.run,
     "train": train.run,
+    "validate": validate.run,
     "list": listing.run,
 }
 # Flags of the commands that are shorter than what they set.
 SHORTER = {"operation": "op", "size_bytes": "bytes", "link_gb_per_s": "bandwidth"}
+DESCRIBED = ("}", ".toml", ".json")  # how a topology ends that is no name
 INTERCONNECTS = {"0": "electrical", "1": "optical"}
 SWITCHES = (
     ("resident", "tensors that exist before the step are on the GPU already"),
@@ -127,7 +129,7 @@ FILES = (
 )
 _WITH_VALUE = {flag.name for flag in FLAGS} | {name for name, *_ in FILES} | {"slow", "dead-links"}
 _WITHOUT_VALUE = {name for name, _ in SWITCHES} | {"version", "help", "h"}
-EXAMPLES = """other commands, each with --help: train, collective, pipeline, list
+EXAMPLES = """other commands, each with --help: train, validate, collective, pipeline, list
 
 examples:
   python -m triosim -trace-dir sample_trace/transformer -GPUnumber 4 -case 1
@@ -179,7 +181,8 @@ def _run(command: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> 
         return _fail(2, str(error))
     except ConfigError as error:
         flag = SHORTER.get(error.field, error.field).replace("_", "-")
-        return _fail(2, error.named(f"--{flag}"))
+        shown = '""' if error.value == "" else error.value
+        return _fail(2, ConfigError(error.field, shown, error.problem).named(f"--{flag}"))
     except TrioSimError as error:
         return _fail(1, str(error))
     except OSError as error:
@@ -191,7 +194,10 @@ def _in_flags(error: ConfigError, options: argparse.Namespace) -> str:
     """The sentence with the names of the command line and the value as it was typed."""
     for flag in FLAGS:
         if flag.field == error.field:
-            value = getattr(options, flag.field) or error.value
+            typed = getattr(options, flag.field)
+            # What is wrong in a description tells more than the whole of it.
+            described = flag.field == "topology" and str(typed).lower().endswith(DESCRIBED)
+            value = error.value if described else typed or error.value
             return ConfigError(error.field, value, error.problem).named(f"-{flag.name}")
     others = {
         "rank_speed": "--slow",
@@ -326,9 +332,10 @@ def _value(flag: Flag, text: str) -> object:
         raise ConfigError(flag.field, text, f"must be {' or '.join(flag.choices)}")
     if flag.field == "interconnect":
         return INTERCONNECTS[text]
+    if flag.field == "topology":
+        return read_topology(text)
     try:
-        described = flag.field == "topology" and text.startswith("{")
-        return json.loads(text) if described else flag.kind(text)
+        return flag.kind(text)
     except ValueError:
         return text  # `Scenario` says what is legal
 

@@ -16,7 +16,14 @@ from triosim.network.closed_forms import bus_factor
 from triosim.network.collectives.moves import OPERATIONS
 from triosim.network.collectives.planned import AUTO, Planned, Planner
 from triosim.network.topology.base import Ints, LinkSpec, Topology, one_group
-from triosim.network.topology.describe import Description, Source, natural_topology, topology_of
+from triosim.network.topology.describe import (
+    DEFAULT_LINK,
+    Description,
+    Source,
+    is_generic,
+    natural_topology,
+    topology_of,
+)
 
 MAX_BYTES = 1e18
 MAX_RANKS = 2**20
@@ -32,7 +39,8 @@ class CollectiveResult:
     ("auto" chooses among the library's algorithms), None where that is not known. `algbw` is the
     array over the time and `busbw` that times `bus_factor`, both as nccl-tests defines them, None
     where nothing moves. `link_bytes` pass the busiest link; `steps` follow each other and pay the
-    latency once each, half of it where a switch adds up between two of them.
+    latency once each, half of it where a switch adds up between two of them. `warnings` name
+    settings that had no effect.
     """
 
     operation: str
@@ -42,6 +50,14 @@ class CollectiveResult:
     topology: str
     planned: Planned
     calibrated: Planned | None
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"CollectiveResult({self.operation} of {self.size_bytes:g} bytes over "
+            f"{self.group_size} of {self.ranks} GPUs, {self.algorithm}, "
+            f"topology={self.topology!r}, time_ms={self.time_ms:.6g})"
+        )
 
     @property
     def time_ms(self) -> float:
@@ -93,9 +109,10 @@ class CollectiveResult:
         names = (
             "operation", "algorithm", "size_bytes", "ranks", "group_size", "topology", "time_ms",
             "latency_ms", "algbw_gb_per_s", "busbw_gb_per_s", "steps", "link_bytes",
-            "calibrated_ms", "why", "candidates_ms",
+            "calibrated_ms", "why", "candidates_ms", "warnings",
         )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "warnings": list(self.warnings)}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2) + "\n"
@@ -107,8 +124,8 @@ def collective(
     size_bytes: float = 1e9,
     ranks: int = 8,
     algorithm: str = AUTO,
-    link_gb_per_s: float = 100.0,
-    latency_us: float = 0.0,
+    link_gb_per_s: float | None = None,
+    latency_us: float | None = None,
     topology: Source | Topology | None = None,
     group: Sequence[int] | Sequence[Sequence[int]] | None = None,
 ) -> CollectiveResult:
@@ -116,19 +133,17 @@ def collective(
 
     `size_bytes` is the full array (nccl-tests counts it so). `topology` is a name of
     `triosim list topologies`, a file, or None: the links that the algorithm is made for (a ring,
-    a torus, hosts of eight, else a full switch), each of `link_gb_per_s` in each direction and
-    `latency_us` a step. Machines have links of their own. `group` are the ranks that take part, in
+    a torus, hosts of eight, else a full switch), each of `link_gb_per_s` (None: 100) in each
+    direction and `latency_us` (None: 0) a step. Machines, files and descriptions have links of
+    their own. `group` are the ranks that take part, in
     order, or several such groups that do the same at once; all by default.
 
     Raises `ConfigError` naming what would be legal, or `Infeasible` where no path exists.
     """
     operation = _operation(operation)
-    size_bytes = _number("size_bytes", size_bytes, 0.0, MAX_BYTES)
+    size_bytes = _size(size_bytes)
     ranks = _whole("ranks", ranks, MAX_RANKS)
-    link = LinkSpec(
-        bytes_per_s=_number("link_gb_per_s", link_gb_per_s, 1e-6, 1e9) * 1e9,
-        latency_s=_number("latency_us", latency_us, 0.0, 1e9) * 1e-6,
-    )
+    link = _link(link_gb_per_s, latency_us)
     if topology is None:
         network = natural_topology(algorithm, ranks, link)
         name = "as the algorithm is made for"
@@ -154,6 +169,39 @@ def collective(
         topology=name,
         planned=planned,
         calibrated=calibrated,
+        warnings=_unused(topology, name, link_gb_per_s, latency_us),
+    )
+
+
+def _size(size_bytes: object) -> float:
+    """No message is smaller than a byte, but there may be none."""
+    number = _number("size_bytes", size_bytes, 0.0, MAX_BYTES)
+    if 0.0 < number < 1.0:
+        raise ConfigError("size_bytes", size_bytes, f"must be 0 or from 1 to {MAX_BYTES:g}")
+    return number
+
+
+def _link(gb_per_s: float | None, latency_us: float | None) -> LinkSpec:
+    if gb_per_s is None:
+        gb_per_s = DEFAULT_LINK.bytes_per_s / 1e9
+    return LinkSpec(
+        bytes_per_s=_number("link_gb_per_s", gb_per_s, 1e-6, 1e9) * 1e9,
+        latency_s=0.0 if latency_us is None else _number("latency_us", latency_us, 0, 1e9) * 1e-6,
+    )
+
+
+def _unused(
+    topology: object, name: str, gb_per_s: float | None, latency_us: float | None
+) -> tuple[str, ...]:
+    """Settings of the caller's link where the topology is made of its own."""
+    if topology is None or (isinstance(topology, str) and is_generic(topology)):
+        return ()
+    settings = (("bandwidth", gb_per_s, "GB/s"), ("latency", latency_us, "us"))
+    return tuple(
+        f"The {what} of {float(value):g} {unit} is unused: the topology {name} has links of its "
+        "own."
+        for what, value, unit in settings
+        if value is not None
     )
 
 

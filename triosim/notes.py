@@ -69,6 +69,7 @@ def assumptions_for(scenario: Scenario, timeline: Timeline) -> tuple[str, ...]:
             f"Links cost what {' and '.join(protocols)} {'was' if len(protocols) == 1 else 'were'} "
             "measured to cost on such machines."
         )
+    found += _about_faults(scenario)
     if scenario.speeds and scenario.slow_every > 1:
         found.append(
             f"The step shown is the one in {scenario.slow_every:,} in which slow GPUs are slow."
@@ -76,6 +77,26 @@ def assumptions_for(scenario: Scenario, timeline: Timeline) -> tuple[str, ...]:
     if scenario.jitter:
         found.append("The step shown is one of many: computing times vary from step to step.")
     return tuple(found)
+
+
+def _about_faults(scenario: Scenario) -> list[str]:
+    """Where traffic goes that meets a link which is not whole."""
+    if not scenario.on_topology:
+        return []
+    found = []
+    if any(scenario.faults.values()):
+        found.append(
+            "A link with a share of its bandwidth left keeps all of its traffic, as communication "
+            "libraries do not rebalance; only that of a dead one takes another way, so that a "
+            "nearly dead link can be slower than a dead one."
+        )
+    rings = scenario.algorithm in (None, "ring") and scenario.case != 4
+    if rings and scenario.topology is None and 0.0 in scenario.faults.values():
+        found.append(
+            "Neighbours of TrioSim's ring are joined in both directions: what a dead link carried "
+            "goes the other way round, over links that the ring leaves idle."
+        )
+    return found
 
 
 def warnings_for(scenario: Scenario, plan: Plan, timeline: Timeline) -> tuple[str, ...]:

@@ -81,6 +81,20 @@ class PipelineResult:
         return self.schedule.peak_in_flight
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What may surprise: one sentence each."""
+        schedule = self.schedule
+        least = min(schedule.stages, schedule.microbatches)
+        held = self.peak_in_flight[0]
+        if schedule.name != "interleaved" or schedule.chunks > 1 or held <= least:
+            return ()
+        return (
+            "With one chunk on each stage, interleaved keeps its long warm-up of 2(p - 1 - i) "
+            f"forwards: stage 0 holds {held:g} micro-batches, where 1f1b holds {least} and takes "
+            "no longer on equal stages.",
+        )
+
+    @property
     def idle(self) -> tuple[float, ...]:
         """Each stage's idle share of the makespan."""
         return tuple(1 - busy / self.makespan for busy in self.timing.busy)
@@ -113,6 +127,7 @@ class PipelineResult:
         own = (
             "forward", "backward", "weight", "transfer", "makespan", "period", "ideal",
             "bubble_of_ideal", "bubble_of_total", "peak_in_flight", "idle", "parameter_copies",
+            "notes",
         )  # fmt: skip
         return {
             "schedule": schedule.name,
@@ -134,7 +149,7 @@ def pipeline(
     microbatches: int = 8,
     forward: PerStage = 1.0,
     backward: PerStage = 2.0,
-    weight: PerStage = 1.0,
+    weight: PerStage | None = None,
     chunks: int = 1,
     transfer: PerStage = 0.0,
     grid: Grid | None = None,
@@ -143,10 +158,11 @@ def pipeline(
 
     `forward`, `backward` and `weight` (the part of `backward` that makes the weights' gradient) are
     the times of one micro-batch on a stage, all its chunks together; one value, or one for each
-    stage. `transfer` is the delay of a hop from a stage to the next one or back; the last stage's
-    is to the first, where chunks run in loops. Under DualPipe values belong to parts of the model:
-    stage i holds parts i and p - 1 - i. A `grid` (see `triosim.schedules.read_grid`) says the
-    schedule, the stages, the micro-batches and the chunks itself.
+    stage. `weight` None is 1, or `backward` where that is less. `transfer` is the delay of a hop
+    from a stage to the next one or back; the last stage's is to the first, where chunks run in
+    loops. Under DualPipe values belong to parts of the model: stage i holds parts i and p - 1 - i.
+    A `grid` (see `triosim.schedules.read_grid`) says the schedule, the stages, the micro-batches
+    and the chunks itself.
 
     Raises `ConfigError` naming the nearest legal values.
     """
@@ -162,15 +178,19 @@ def pipeline(
     times = {
         "forward": _per_stage("forward", forward, made.stages),
         "backward": _per_stage("backward", backward, made.stages),
-        "weight": _per_stage("weight", weight, made.stages),
         "transfer": _per_stage("transfer", transfer, made.stages),
     }
     if not any(times["forward"]) and not any(times["backward"]):
         raise ConfigError("forward", forward, "forward and backward cannot both be 0")
-    if any(made.split):
-        for part, whole in zip(times["weight"], times["backward"], strict=True):
-            if part > whole:
-                raise ConfigError("weight", part, f"must be at most backward, here {whole:g}")
+    whole = times["backward"]
+    times["weight"] = (
+        tuple(min(1.0, time) for time in whole)
+        if weight is None
+        else _per_stage("weight", weight, made.stages)
+    )
+    for part, time in zip(times["weight"], whole, strict=True):
+        if part > time:
+            raise ConfigError("weight", part, f"must be at most backward, here {time:g}")
     return PipelineResult(timing=time_schedule(made, _durations(made, times)), **times)
 
 
@@ -196,6 +216,9 @@ def _per_stage(field: str, value: object, stages: int) -> tuple[float, ...]:
         value = value.tolist()
     values = list(value) if isinstance(value, list | tuple) else [value] * stages
     if len(values) != stages:
+        words = [item for item in values if isinstance(item, str)]
+        if len(words) == len(values):
+            value = ",".join(words)  # as it is typed
         raise ConfigError(field, value, f"must be one number or one for each of {stages} stages")
     numbers = tuple(_number(item) for item in values)
     for item, number in zip(values, numbers, strict=True):

@@ -356,9 +356,12 @@ def _fault(text: str) -> tuple[str, float]:
         share = float(left) if equals else 0.0
     except ValueError:
         share = math.nan
-    if not name.strip() or not 0 <= share < 1:
+    if not name.strip():
         legal = 'must be a connection, as in "3-4" (dead) or "3-4=0.5" (half of its bandwidth left)'
         raise ConfigError("dead_links", text, legal)
+    if not 0 <= share < 1:
+        legal = 'must be a connection, as in "3-4" (dead) or "3-4=0.5", where the share left of its'
+        raise ConfigError("dead_links", text, f"{legal} bandwidth is a number from 0 to below 1")
     return name.strip(), share
 
 

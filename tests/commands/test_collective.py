@@ -5,6 +5,7 @@ import json
 import pytest
 
 import triosim as ts
+from triosim.cli import main
 
 WORDS = ["collective", "--op", "all-reduce", "--algorithm", "ring", "--bytes", "1e9"]
 WORDS += ["--ranks", "8", "--bandwidth", "100", "--latency-us", "0"]
@@ -59,10 +60,48 @@ def test_a_topology_from_a_file(printed, tmp_path):
     assert "35 ms" in text
 
 
+def test_a_topology_in_words(printed):
+    text = printed(
+        "collective", "--topology", '{"kind": "ring", "link": {"gb_per_s": 50}}',
+        "--algorithm", "ring",
+    )  # fmt: skip
+    assert "35 ms" in text
+
+
+@pytest.mark.parametrize("command", [("collective",), ("-case", "1")])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"kind": "ring",', '{"kind": "ring",: not a description in JSON (Expecting'),
+        ('{"kind": "ring"}', "ring: needs links, as in link = { gb_per_s = 50 }."),
+        ('{"kind": "ring", "link": {"gb_per_s": 0}}', "link.gb_per_s = 0: must be a number above"),
+        ("{" * 100_000, "{{{"),
+    ],
+)
+def test_a_broken_description(refused, command, text, sentence):
+    dashes = "--" if command == ("collective",) else "-"
+    said = refused(*command, "--topology", text)
+    assert said.startswith(f"{dashes}topology {sentence}")
+
+
+def test_unused_flags_are_warned_of_on_standard_error(capsys):
+    words = ["collective", "--topology", "dgx-h100", "--bandwidth", "100", "--json", "-"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    (warning,) = json.loads(out)["warnings"]
+    assert err == f"triosim: warning: {warning}\n"
+    assert warning == (
+        "The bandwidth of 100 GB/s is unused: the topology dgx-h100 has links of its own."
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         ("--ranks 0", "--ranks 0: must be a whole number from 1 to 1,048,576."),
+        ("--ranks=", '--ranks "": must be a whole number from 1 to 1,048,576.'),
+        ("--topology=", '--topology "": no such topology; known are ring'),
+        ("--bytes 1e-300", "--bytes 1e-300: must be 0 or from 1 to 1e+18."),
         ("--ranks 1.5", "--ranks 1.5: must be a whole number from 1 to 1,048,576."),
         ("--ranks x", "--ranks x: must be a whole number from 1 to 1,048,576."),
         ("--bytes -1", "--bytes -1: must be a number from 0 to 1e+18."),

@@ -44,13 +44,20 @@ def test_every_listed_schedule_is_legal(printed):
                        "2" if name in ("interleaved", "looped-bfs", "zb-v") else "1")  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [[], ["topology"], ["GPUS"]])
+@pytest.mark.parametrize("words", [["topology"], ["GPUS"], [""]])
 def test_what_cannot_be_listed(refused, words):
     said = " ".join(["list", *words])
     assert refused("list", *words) == (
         f"{said}: what to list must be one of topologies, machines, algorithms, gpus, schedules, "
         "models, stacks, recompute."
     )
+
+
+def test_what_there_is_to_list(printed):
+    lines = printed("list").splitlines()
+    assert "python -m triosim list topologies" in lines
+    for line in lines:
+        assert printed(*line.split()[3:])
 
 
 def test_every_listed_model_stack_and_recomputation_is_legal(printed):

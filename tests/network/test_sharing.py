@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from triosim.errors import ConfigError
 from triosim.network.sharing import fair_rates, share
 
 
@@ -21,6 +22,41 @@ def test_equal_flows_share_equally():
 
 def test_a_flow_without_links_is_not_held_back():
     assert share(links={"L": 1}, flows={"A": [], "B": ["L"]}) == {"A": float("inf"), "B": 1}
+
+
+def test_nothing_to_share():
+    assert share(links={}, flows={}) == share(links={"L": 1}, flows={}) == {}
+    assert share(links={}, flows={"A": []}) == {"A": float("inf")}
+
+
+@pytest.mark.parametrize(
+    ("links", "flows", "sentence"),
+    [
+        ({"L": 1}, {"A": ["M"]}, "flows A: M: no such link; there are L."),
+        ({}, {"A": ["M"]}, "flows A: M: no such link; there are none."),
+        (dict.fromkeys(range(9), 1), {"A": [9]},
+         "flows A: 9: no such link; there are 0, 1, 2, 3, 4, 5, 6, 7, ..."),
+        ({"L": 1}, {"A": [["L"]]}, "flows A: ['L']: no such link; there are L."),
+        ({"L": 1}, {"A": "L"}, 'flows A: L: must be a list of links, as in ["L1", "L2"].'),
+        ({"L": 1}, {"A": None}, 'flows A: None: must be a list of links, as in ["L1", "L2"].'),
+        ({"L": 1}, {"A": {"L": 1}}, "flows A: {'L': 1}: must be a list of links, as in"),
+        ({"L": 1}, ["A"], "flows ['A']: must map flows to their links, as in"),
+        (["L"], {}, "links ['L']: must map links to capacities, as in"),
+        *(
+            ({"L": bad}, {"A": ["L"]}, f"links L: {bad}: the capacity must be a number above 0.")
+            for bad in (0, -1, -0.5, float("nan"), float("inf"), "1", None, True, 1j)
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_shared(links, flows, sentence):
+    with pytest.raises(ConfigError) as caught:
+        share(links=links, flows=flows)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_numpy_numbers_are_numbers():
+    rates = share(links={"L": np.float64(3), "M": np.int64(2)}, flows={"A": ("L", "M")})
+    assert rates == {"A": 2}
 
 
 def test_weights_count_what_a_flow_puts_on_each_link():

@@ -71,5 +71,9 @@ def test_names_and_numbers_as_people_write_them():
     assert other.timeline.equals(plain.timeline)
 
 
-def test_weight_is_unused_where_backwards_are_whole():
-    assert pipeline("1f1b", backward=0.5, weight=1).makespan == 11 * 1.5
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_weight_is_part_of_backward_under_every_schedule(schedule):
+    assert pipeline(schedule, backward=0.5).weight == (0.5,) * 4
+    assert pipeline(schedule).weight == (1.0,) * 4
+    with pytest.raises(ConfigError, match=r"weight 1\.0: must be at most backward, here 0\.5\."):
+        pipeline(schedule, backward=0.5, weight=1)

@@ -76,8 +76,55 @@ def test_command_reads_a_grid(capsys, tmp_path):
     run(["--grid", str(file), "--json", "-"])
     assert json.loads(capsys.readouterr().out)["makespan"] == 6
     file.write_bytes(b"\xff\xfe F0")
-    with pytest.raises(ConfigError, match="cell 1 of stage 0"):
+    with pytest.raises(ConfigError, match=r"grid\.txt: must be a readable text file"):
         run(["--grid", str(file)])
+    file.write_text("F0 X0\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="cell 2 of stage 0"):
+        run(["--grid", str(file)])
+
+
+def test_what_a_grid_says_itself_is_warned_of(capsys, tmp_path):
+    file = tmp_path / "grid.txt"
+    file.write_text("F0 B0\nF0 B0\n", encoding="utf-8")
+    run(["--grid", str(file), "--stages", "8", "--schedule", "gpipe", "--json", "-"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["stages"] == 2
+    assert err.splitlines() == [
+        "triosim: warning: --schedule gpipe is unused: the grid says the schedule itself.",
+        "triosim: warning: --stages 8 is unused: the grid says the stages itself.",
+    ]
+    run(["--grid", str(file)])
+    assert capsys.readouterr().err == ""
+
+
+def test_interleaved_with_one_chunk_says_what_it_holds(capsys):
+    result = pipeline("interleaved", stages=4, microbatches=8)
+    assert result.peak_in_flight == (7, 5, 3, 1)  # min(m, p(1 + (p - 1)/(pv))) on stage 0
+    (note,) = result.notes
+    assert "stage 0 holds 7 micro-batches, where 1f1b holds 4" in note
+    assert result.makespan == pipeline("1f1b", stages=4, microbatches=8).makespan
+    run(["--schedule", "interleaved"])
+    assert note in capsys.readouterr().out
+    for other in ({"chunks": 2}, {"microbatches": 4}, {"stages": 1}):
+        assert pipeline("interleaved", **({"stages": 4, "microbatches": 8} | other)).notes == ()
+
+
+@pytest.mark.parametrize("schedule", ["interleaved", "looped-bfs"])
+def test_between_two_stages_a_loop_has_a_hop_of_its_own(schedule):
+    """Stage 0, 1, 0, 1 and back: four hops between 0 and 1, two from the last to the first."""
+    shape = {"stages": 2, "microbatches": 1, "chunks": 2, "forward": 1, "backward": 2}
+    assert pipeline(schedule, **shape, transfer=[10, 0]).makespan == 6 + 4 * 10
+    assert pipeline(schedule, **shape, transfer=[0, 10]).makespan == 6 + 2 * 10
+
+
+def test_between_two_stages_a_v_goes_back_the_way_it_came():
+    result = pipeline("zb-v", stages=2, microbatches=4, transfer=[0, 10])
+    assert result.makespan == pipeline("zb-v", stages=2, microbatches=4).makespan
+
+
+def test_values_for_another_number_of_stages_are_echoed_as_typed():
+    with pytest.raises(ConfigError, match="forward 1,2: must be one number or one for each of 4"):
+        run(["--forward", "1,2"])
 
 
 def test_command_refuses_values_that_are_no_numbers():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from triosim.collective import CollectiveResult, collective
-from triosim.commands.output import Parser, print_text, write_json
+from triosim.commands.output import Parser, print_text, read_topology, say, write_json
 from triosim.errors import ConfigError
 from triosim.network.closed_forms import bus_factor
 
@@ -26,9 +27,11 @@ def run(arguments: Sequence[str]) -> None:
         algorithm=options.algorithm,
         link_gb_per_s=options.bandwidth,
         latency_us=options.latency_us,
-        topology=options.topology,
+        topology=_topology(options.topology),
         group=_group(options.group),
     )
+    for warning in result.warnings:
+        say(f"warning: {warning}")
     if options.json is not None:
         write_json(options.json, result.to_json())
     if options.json != "-":
@@ -43,12 +46,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--algorithm", default="auto", help="see `list algorithms` (default: auto)")
     parser.add_argument("--bytes", default="1e9", help="size of the full array (default: 1e9)")
     parser.add_argument("--ranks", default="8", help="GPUs (default: 8)")
-    parser.add_argument("--bandwidth", default="100", help="GB/s per link and direction (100)")
-    parser.add_argument("--latency-us", default="0", help="latency of a step, microseconds (0)")
-    parser.add_argument("--topology", metavar="NAME|FILE", help="see `list topologies`")
+    parser.add_argument("--bandwidth", help="GB/s per link and direction (100)")
+    parser.add_argument("--latency-us", help="latency of a step, microseconds (0)")
+    parser.add_argument("--topology", metavar="NAME|FILE|JSON", help="see `list topologies`")
     parser.add_argument("--group", metavar="RANK,RANK,...", help="who takes part (default: all)")
     parser.add_argument("--json", metavar="FILE|-", help="write the result as JSON")
     return parser
+
+
+def _topology(text: str | None) -> Any:
+    return None if text is None else read_topology(text)
 
 
 def _group(text: str | None) -> list[int] | None:

@@ -25,9 +25,11 @@ def run(arguments: Sequence[str]) -> None:
     parser = Parser("list", "Legal names, with a line on each.", EXAMPLES)
     parser.add_argument("what", nargs="?", help=", ".join(LISTS))
     what = parser.parse_args(arguments).what
+    if what is None:
+        print_text("".join(f"python -m triosim list {name}\n" for name in LISTS))
+        return
     if what not in LISTS:
-        given = "list" if what is None else f"list {what}"
-        raise FlagError(f"{given}: what to list must be one of {', '.join(LISTS)}.")
+        raise FlagError(f"list {what}: what to list must be one of {', '.join(LISTS)}.")
     rows = LISTS[what]()
     width = max(len(name) for name in rows)
     print_text("".join(f"{name:{width}}  {about}\n" for name, about in rows.items()))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from typing import NoReturn
 
+from triosim.errors import ConfigError
 from triosim.export.files import write_atomically
 
 
@@ -45,6 +47,19 @@ def print_text(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def read_topology(text: str) -> object:
+    """A name or a file as it is, a description in JSON as a table.
+
+    Raises `ConfigError` on field "topology" where what begins with a brace is no JSON.
+    """
+    if not text.lstrip().startswith("{"):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("topology", text, f"not a description in JSON ({error})") from None
 
 
 def write_json(place: str, text: str) -> None:

@@ -8,11 +8,17 @@ allocation: no flow can gain without taking from one that has no more than itsel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
+from numbers import Real
 from typing import TypeVar
+
+from triosim.errors import ConfigError
 
 L = TypeVar("L", bound=Hashable)
 F = TypeVar("F", bound=Hashable)
+
+MAX_NAMES = 8  # of links, in a sentence
 
 
 def fair_rates(
@@ -49,6 +55,37 @@ def share(links: Mapping[L, float], flows: Mapping[F, Sequence[L]]) -> dict[F, f
     """Fair rates of flows that each use all of their links alike.
 
     Example: `share(links={"L1": 1, "L2": 2}, flows={"A": ["L1"], "B": ["L1", "L2"],
-    "C": ["L2"]})` gives A and B 0.5 and C 1.5.
+    "C": ["L2"]})` gives A and B 0.5 and C 1.5. A flow without links has an infinite rate.
+
+    Raises `ConfigError` on field "links" or "flows".
     """
+    _check_links(links)
+    _check_flows(flows, links)
     return fair_rates(links, {flow: dict.fromkeys(route, 1.0) for flow, route in flows.items()})
+
+
+def _check_links(links: object) -> None:
+    if not isinstance(links, Mapping):
+        raise ConfigError("links", links, 'must map links to capacities, as in {"L1": 100}')
+    for link, capacity in links.items():
+        number = isinstance(capacity, Real) and not isinstance(capacity, bool)
+        if not (number and 0 < capacity < math.inf):
+            raise ConfigError(
+                "links", f"{link}: {capacity}", "the capacity must be a number above 0"
+            )
+
+
+def _check_flows(flows: object, links: Mapping[L, float]) -> None:
+    if not isinstance(flows, Mapping):
+        raise ConfigError("flows", flows, 'must map flows to their links, as in {"A": ["L1"]}')
+    for flow, route in flows.items():
+        if isinstance(route, (str, bytes)) or not isinstance(route, Sequence):
+            given: object = route
+            legal = 'must be a list of links, as in ["L1", "L2"]'
+            raise ConfigError("flows", f"{flow}: {given}", legal)
+        for link in route:
+            if not isinstance(link, Hashable) or link not in links:
+                known = [*map(str, links)]
+                there = ", ".join(known[:MAX_NAMES]) + ", ..." * (len(known) > MAX_NAMES)
+                problem = f"no such link; there are {there or 'none'}"
+                raise ConfigError("flows", f"{flow}: {link}", problem)

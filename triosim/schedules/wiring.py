@@ -15,7 +15,7 @@ import numpy.typing as npt
 from triosim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from triosim.schedules.schedule import Schedule
+    from triosim.schedules.schedule import Place, Schedule
 
 Integers = npt.NDArray[np.int64]
 NONE = -1
@@ -82,7 +82,7 @@ class Wiring:
         for microbatch in range(schedule.microbatches):
             route = schedule.route(microbatch)
             for before, behind in pairwise(route):
-                hop = _hop(before.stage, behind.stage, schedule.stages)
+                hop = _hop(before, behind, schedule.stages)
                 source = self._forward[(*before, microbatch)]
                 target = self._forward[(*behind, microbatch)]
                 self.after[target], self.hop[target] = source, hop
@@ -149,7 +149,9 @@ class Wiring:
         )
 
 
-def _hop(source: int, target: int, stages: int) -> int:
-    if source == target:
+def _hop(before: Place, behind: Place, stages: int) -> int:
+    if before.stage == behind.stage:
         return NONE
-    return min(source, target) if abs(source - target) == 1 else stages - 1
+    # Two stages are neighbours both ways round: only a loop goes on to another chunk.
+    looped = before.chunk != behind.chunk
+    return stages - 1 if looped else min(before.stage, behind.stage)

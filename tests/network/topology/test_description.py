@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import os
 import re
 import textwrap
 
@@ -15,7 +16,14 @@ from triosim.network.topology import plain
 from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.description import Description
 from triosim.network.topology.tiered import Tier
-from triosim.network.topology.vocabulary import KINDS, MAX_PLACES, NEEDS, Connection
+from triosim.network.topology.vocabulary import (
+    KINDS,
+    MAX_CONNECTIONS,
+    MAX_PLACES,
+    MAX_TIERS,
+    NEEDS,
+    Connection,
+)
 
 LINK = {"gb_per_s": 50, "latency_us": 1.5, "efficiency": 0.9, "protocol": "infiniband"}
 SLOW = {"gb_per_s": 12.5}
@@ -350,3 +358,38 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         Description.from_file(tmp_path)
     with pytest.raises(ConfigError, match="must be a readable text file"):
         Description.from_file("a\0b.toml")
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.toml")
+    for path in (tmp_path / "pipe.toml", "/dev/zero"):
+        with pytest.raises(ConfigError, match="must be a regular file"):
+            Description.from_file(path)
+
+
+def test_every_mistake_names_the_file(tmp_path):
+    file = tmp_path / "mine.json"
+    for values in ({}, {"kind": "ring"}, of("ring", link={"gb_per_s": -1}), of("ring", shape=[1])):
+        file.write_text(json.dumps(values), encoding="utf-8")
+        with pytest.raises(ConfigError) as alone:
+            Description.from_dict(values)
+        with pytest.raises(ConfigError) as caught:
+            Description.from_file(file)
+        assert caught.value.value == f"mine.json: {alone.value.value}"
+        assert caught.value.problem == alone.value.problem
+
+
+def test_sizes_have_limits():
+    tier = {"name": "switch", "children": 1, "link": SLOW}
+    Description.from_dict(of("tiers", tiers=[tier] * MAX_TIERS))
+    with pytest.raises(ConfigError, match="17 tiers: must be at most 16"):
+        Description.from_dict(of("tiers", tiers=[tier] * (MAX_TIERS + 1)))
+    one = Connection(between=("a", "b"), link=LinkSpec(bytes_per_s=1e9))
+    with pytest.raises(ConfigError, match="131,073 connections: must be at most 131,072"):
+        Description(kind="graph", gpus=("a", "b"), connections=(one,) * (MAX_CONNECTIONS + 1))
+
+
+def test_names_have_whole_characters():
+    with pytest.raises(ConfigError, match=r"gpus\[0\] = .*must be a text without halves"):
+        Description.from_dict(of("graph", gpus=["a\ud83d", "b"]))
+    Description.from_dict(of("graph", gpus=["a", "\U0001f600\x7f"]))

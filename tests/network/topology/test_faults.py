@@ -223,3 +223,20 @@ def test_an_exchange_is_the_traffic_of_all_its_pairs(kind, data):
         assert broken.exchange(groups, 0.7) == pytest.approx(expected)
         latency_s = broken.latency_s(*pairs[:2]).max(initial=0.0)
         assert broken.diameter_s(groups) == pytest.approx(latency_s)
+
+
+@pytest.mark.parametrize(
+    ("topology", "examples"),
+    [
+        (leaf_spine(12), "GPU 0-NVSwitch 0, NVSwitch 0-leaf 0, leaf 0-spine 0:2"),
+        (switched(8), "GPU 0-NVSwitch 0, NVSwitch 0-fabric 0:3"),
+        (KINDS["hosts of rings"](6), "GPU 0-GPU 1, GPU 0-host 0, host 0-leaf 0"),
+        (KINDS["graph"](5), "GPU 0-node 5, node 5-node 7:1"),
+    ],
+)
+def test_an_unknown_link_is_met_with_one_of_each_kind(topology, examples):
+    with pytest.raises(ConfigError) as error:
+        degrade(topology, {"0-99": 0})
+    assert error.value.problem.startswith(f"no such link; there are, for example, {examples}")
+    for name in error.value.problem.partition("for example, ")[2].split(", "):
+        degrade(topology, {name: 0.5})

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from triosim.errors import ConfigError
 from triosim.network.collectives.direct import direct
 from triosim.network.collectives.halving_doubling import halving_doubling
@@ -15,7 +17,7 @@ from triosim.network.collectives.pattern import Pattern, lay
 from triosim.network.collectives.ring import bidirectional_ring, ring
 from triosim.network.collectives.torus import torus
 from triosim.network.collectives.tree import double_binary_tree, tree
-from triosim.network.topology.base import Ints, Topology
+from triosim.network.topology.base import Floats, Ints, Topology
 
 _SHARDS = ("all-reduce", "reduce-scatter", "all-gather")
 _ROOTED = ("broadcast", "reduce")
@@ -53,7 +55,9 @@ ALGORITHMS: Mapping[str, Entry] = {
     ),
     "halving-doubling": Entry(
         algorithm=halving_doubling,
-        about="partners at doubling distances exchange half of what is left",
+        about="partners at doubling distances exchange half of what is left; at other counts than "
+        "powers of two the extra ranks hold no shard between reduce-scatter and all-gather, so "
+        "that auto leaves these two out",
         operations=_SHARDS,
     ),
     "direct": Entry(
@@ -102,6 +106,18 @@ def algorithms_for(op: str) -> list[str]:
     return [name for name, entry in ALGORITHMS.items() if op in entry.operations]
 
 
+def compared(op: str, ranks: int) -> list[str]:
+    """The names of the algorithms that "auto" compares: those that do the whole operation.
+
+    Halving and doubling folds other counts than powers of two, which leaves some ranks without the
+    shard that a reduce-scatter is to give and an all-gather to take.
+    """
+    names = algorithms_for(op)
+    if op in ("reduce-scatter", "all-gather") and ranks & (ranks - 1):
+        names.remove("halving-doubling")
+    return names
+
+
 def check_algorithm(op: str, algorithm: str, ranks: int) -> None:
     """Raise ConfigError where an algorithm cannot do an operation among so many ranks."""
     names = algorithms_for(op)
@@ -129,7 +145,8 @@ def lay_out(op: str, algorithm: str, groups: Ints, topology: Topology) -> Patter
 
 def candidates(op: str, groups: Ints, topology: Topology) -> dict[str, Pattern]:
     """The pattern of every algorithm that the operation, the ranks and the network allow."""
-    tried = {name: attempt(op, name, groups, topology) for name in algorithms_for(op)}
+    names = compared(op, groups.shape[1])
+    tried = {name: attempt(op, name, groups, topology) for name in names}
     return {name: pattern for name, pattern in tried.items() if pattern is not None}
 
 
@@ -167,7 +184,7 @@ def cheapest(
         pattern=patterns[best],
         time_s=times[best],
         times_s=times,
-        why=_why(best, patterns, times, size_bytes),
+        why=_why(best, patterns, times, lambda name: time_of(patterns[name], 0.0)),
     )
 
 
@@ -177,29 +194,44 @@ def _rounded(seconds: float) -> float:
 
 
 def _why(
-    best: str, patterns: Mapping[str, Pattern], times: Mapping[str, float], size_bytes: float
+    best: str,
+    patterns: Mapping[str, Pattern],
+    times: Mapping[str, float],
+    latency_s: Callable[[str], float],
 ) -> str:
-    """One sentence: the winner against the next one."""
+    """One sentence: the winner against the next one.
+
+    A time is latency plus what grows with the size, so that what the winner gains is the sum of
+    what it gains in both: at least one is a reason.
+    """
     won = f"{best}, {_duration(times[best])}"
     others = [name for name in times if name != best]
     if not others:
         return f"{won}: compared with no other."
     second = min(others, key=lambda name: _rounded(times[name]))
-    against = f"{second} ({_duration(times[second])})"
     if _rounded(times[second]) == _rounded(times[best]):
         return f"{won}: as fast as {second}."
-    one, other = patterns[best], patterns[second]
-    saved_s = size_bytes * (other.seconds_per_byte - one.seconds_per_byte)
-    sooner_s = other.latency_s - one.latency_s
-    reasons = [
-        reason
-        for reason, gain_s in (
-            ("fewer bytes on the fullest link", saved_s),
-            ("less latency", sooner_s),
-        )
-        if gain_s > 1e-9 * times[best]
-    ]
-    return f"{won}: {' and '.join(reasons) or 'less protocol cost'} than {against}."
+    sooner_s = latency_s(second) - latency_s(best)
+    gains_s = {
+        _moving(patterns[best], patterns[second]): times[second] - times[best] - sooner_s,
+        "less latency": sooner_s,
+    }
+    least_s = min(1e-9 * times[best], max(gains_s.values()))
+    reasons = [reason for reason, gain_s in gains_s.items() if 0 < gain_s >= least_s]
+    return f"{won}: {' and '.join(reasons)} than {second} ({_duration(times[second])})."
+
+
+def _moving(one: Pattern, other: Pattern) -> str:
+    """Why bytes take less time in one pattern than in another, if they do."""
+    if not one.seconds_per_byte < other.seconds_per_byte * (1 - 1e-12):
+        return "less protocol cost of each byte"
+    if len(one.phases) == 1 < len(other.phases) and _alike(one.shares(), other.shares()):
+        return "less time with all tiers busy at once"
+    return f"less time on {'its fullest link' if len(one.phases) == 1 else 'its fullest links'}"
+
+
+def _alike(one: Floats, other: Floats) -> bool:
+    return bool(np.allclose(one, other, rtol=1e-9, atol=0.0))
 
 
 def _duration(seconds: float) -> str:

@@ -12,7 +12,8 @@ def halving_doubling(op: str, groups: Ints, topology: Topology) -> list[Phase]:
     """log2 n steps and (n-1)/n S each for reduce-scatter and all-gather (Thakur et al., 2005).
 
     Where n is no power of two, some ranks first hand their whole array to a neighbour, and get the
-    result back in the end. Between reduce-scatter and all-gather the others hold the shards.
+    result back in the end. In between these extra ranks hold no shard: a reduce-scatter and an
+    all-gather are then the two halves of the folded all-reduce.
     """
     survivors, extras, partners = fold(groups.shape[1])
     inner = groups[:, survivors]

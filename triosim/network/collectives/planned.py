@@ -9,7 +9,7 @@ import numpy as np
 
 from triosim.errors import ConfigError
 from triosim.network.collectives import library
-from triosim.network.collectives.choose import algorithms_for, attempt, cheapest, lay_out
+from triosim.network.collectives.choose import attempt, cheapest, compared, lay_out
 from triosim.network.collectives.library import Cost, Library
 from triosim.network.collectives.pattern import Pattern
 from triosim.network.topology.base import Ints, Topology
@@ -93,7 +93,11 @@ class Planner:
     ) -> tuple[dict[str, Pattern], dict[int, Cost]]:
         """The patterns that the library has, or all where links are ideal; costs by pattern."""
         hosts = bool(self.topology.units(groups[0]))
-        known = [k for k in algorithms_for(operation) if library.has(operation, k, hosts=hosts)]
+        known = [
+            k
+            for k in compared(operation, groups.shape[1])
+            if library.has(operation, k, hosts=hosts)
+        ]
         tries = (known, None) if algorithm == AUTO else (None,)
         patterns: dict[str, Pattern] = {}
         costs: dict[int, Cost] = {}
@@ -127,7 +131,7 @@ class Planner:
                 laid[algorithm] = lay_out(operation, algorithm, groups, self.topology)
             names = [algorithm]
         elif names is None:
-            names = algorithms_for(operation)
+            names = compared(operation, groups.shape[1])
         for name in names:
             if name not in laid:
                 laid[name] = attempt(operation, name, groups, self.topology)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from triosim.errors import ConfigError
 from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.plain import (
     connection_values,
@@ -18,8 +19,10 @@ from triosim.network.topology.plain import (
 from triosim.network.topology.tiered import Tier
 from triosim.network.topology.vocabulary import (
     KINDS,
+    MAX_CONNECTIONS,
     MAX_DIMENSIONS,
     MAX_PLACES,
+    MAX_TIERS,
     MAX_UNDER_TIERS,
     NEEDS,
     Connection,
@@ -97,7 +100,13 @@ class Description:
     @classmethod
     def from_file(cls, path: str | Path) -> Description:
         """What a TOML file, or a JSON file by its ending, describes."""
-        return cls.from_dict(read_file(path))
+        try:
+            return cls.from_dict(read_file(path))
+        except ConfigError as error:
+            name = Path(path).name
+            if name in str(error.value):
+                raise
+            raise bad(f"{name}: {error.value}", error.problem) from None
 
 
 def _check_links(description: Description) -> None:
@@ -128,6 +137,8 @@ def _check_sizes(description: Description) -> None:
 
 
 def _check_tiers(description: Description) -> None:
+    if len(description.tiers) > MAX_TIERS:
+        raise bad(f"{len(description.tiers):,} tiers", f"must be at most {MAX_TIERS}")
     for i, tier in enumerate(description.tiers):
         place, last = f"tiers[{i}]", i == len(description.tiers) - 1
         if not tier.name.strip():
@@ -147,6 +158,9 @@ def _check_tiers(description: Description) -> None:
 
 
 def _check_graph(description: Description) -> None:
+    if len(description.connections) > MAX_CONNECTIONS:
+        count = len(description.connections)
+        raise bad(f"{count:,} connections", f"must be at most {MAX_CONNECTIONS:,}")
     seen: set[str] = set()
     for name in description.gpus:
         if name in seen:

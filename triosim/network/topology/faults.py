@@ -8,6 +8,7 @@ else goes where it went before.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -19,6 +20,7 @@ from triosim.network.topology.base import Floats, Ints, Reduction, Topology
 from triosim.network.topology.graph import Edge, Graph
 
 MAX_EXCHANGE = 1024  # ranks whose pairs are followed one by one
+MAX_EXAMPLES = 6  # of links, in a sentence
 
 Bools = npt.NDArray[np.bool_]
 
@@ -29,6 +31,10 @@ def degrade(topology: Topology, faults: Mapping[str, float]) -> Topology:
     `faults` has the share for each connection, 0 for a dead one. A connection is named by its two
     ends, "GPU 3-GPU 4" or "3-4" for short, with any capitals; a number behind a colon, "host 0-leaf
     0:3", picks one of several parallel connections, which are all meant otherwise.
+
+    Traffic stays on a link as long as anything of it is left, as communication libraries do not
+    rebalance; only that of a dead one goes another way. So a nearly dead link can be slower than a
+    dead one.
 
     Raises `ConfigError` on field "dead_links" for a name or a share that there cannot be.
     """
@@ -254,7 +260,25 @@ def _name(topology: Topology, link: int) -> str:
 
 
 def _unknown(topology: Topology, name: str) -> ConfigError:
-    source, _ = topology.ends()
-    some = dict.fromkeys(_name(topology, link) for link in range(min(3, len(source))))
-    examples = ", ".join(some) or "none here"
+    examples = ", ".join(_examples(topology)) or "none here"
     return ConfigError("dead_links", name, f"no such link; there are, for example, {examples}")
+
+
+def _examples(topology: Topology) -> list[str]:
+    """A connection between each two kinds of nodes; three where there is one kind only."""
+    source, target = topology.ends()
+    kinds: dict[frozenset[str], list[int]] = {}
+    for link, ends in enumerate(zip(source.tolist(), target.tolist(), strict=True)):
+        kind = frozenset(re.sub(r"\d+", "", topology.node_name(end)) for end in ends)
+        kinds.setdefault(kind, []).append(link)
+    each = 1 if len(kinds) > 1 else 3
+    some = [link for links in kinds.values() for link in links[:each]]
+    return [_picked(topology, link) for link in some[:MAX_EXAMPLES]]
+
+
+def _picked(topology: Topology, link: int) -> str:
+    """The last one of parallel connections by its number, any other by its ends."""
+    source, target = topology.ends()
+    beside = (source == source[link]) & (target == target[link])
+    count = int(topology.strands()[beside].sum())
+    return _name(topology, link) + (f":{count - 1}" if count > 1 else "")

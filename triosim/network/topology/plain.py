@@ -24,6 +24,7 @@ leaf for every four of them, and a spine that carries half of what the leaves co
 from __future__ import annotations
 
 import json
+import stat
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -54,11 +55,15 @@ T = TypeVar("T")
 def read_file(path: str | Path) -> dict[str, Any]:
     """The values of a TOML or JSON file, by its ending."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        mode = Path(path).stat().st_mode
+        endless = not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))  # a pipe or a device may be
+        text = "" if endless else Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise bad(path, error.strerror or "cannot be read") from None
     except ValueError:  # a null byte in the path, or bytes that are no UTF-8
         raise bad(path, "must be a readable text file") from None
+    if endless:
+        raise bad(path, "must be a regular file")
     is_json = str(path).lower().endswith(".json")
     try:
         values = json.loads(text) if is_json else tomllib.loads(text)
@@ -211,6 +216,8 @@ def _each(place: str, value: object, read: Callable[[str, Any], T]) -> Iterable[
 def _text(place: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise wrong(place, value, "must be a text")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):  # JSON has them, no file can
+        raise wrong(place, repr(value), "must be a text without halves of characters")
     return value
 
 

@@ -18,6 +18,8 @@ MAX_UNDER_TIERS = 2**40  # so may the outermost switch; whole numbers of arrays 
 MAX_GB_PER_S = 1e9
 MAX_LATENCY_US = 1e9
 MAX_DIMENSIONS = 6
+MAX_TIERS = 16
+MAX_CONNECTIONS = 2**17
 
 KINDS: Mapping[str, str] = {
     "ring": "each GPU is joined to the next one and the last to the first",
