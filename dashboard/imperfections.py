@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard.links import read_faults, read_speeds, write_faults, write_speeds
 from dashboard.numbers import is_legal, number_field, refuse, say_refused
 from dashboard.settings import Setting, on_machine
-from dashboard.topologies import connections, read_name
+from dashboard.topologies import BAD_LINKS_HELP, bad_links_text, connections, read_name
 from dashboard.widgets import Controls, number, number_with_slider, text
 from triosim.errors import ConfigError
 from triosim.figures.text import digits
@@ -63,9 +63,8 @@ def _bad_links(setting: Setting, names: tuple[str, ...]) -> str | None:
     """Any connections as text; one of them and what is left of it as handles."""
     given = text(
         setting,
-        "none; 0-1 is dead, 0-1=0.5 half",
-        help="A connection by its two ends. Without a share it is dead; 0.5 leaves half of the "
-        "bandwidth. Several are separated by commas.",
+        bad_links_text(names),
+        help=BAD_LINKS_HELP,
     )
     if names:
         _link_handles(names, setting.name)
@@ -129,7 +128,7 @@ def _set_link(target: str, first: str) -> None:
 
 def _stragglers(setting: Setting, gpus: int) -> str | None:
     """Any GPUs as text; rank and speed of the first one as handles, which follow the text."""
-    given = text(setting, "none; 3=0.5 is half speed")
+    given = text(setting, f"none; {min(3, gpus - 1)}=0.5 is half speed")
     _straggler_handles(gpus, setting.name)
     return given
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.plain import counted, plain
+from dashboard.plain import counted, micro, plain
 from dashboard.timeline import show, style
 from triosim import Result, Scenario
 from triosim.figures import topology_figure, utilisation_figure
@@ -60,7 +60,7 @@ def _carriers(result: Result) -> list[str]:
     few = result.scenario.gpus <= MAX_EXPLAINED
     why = link_loads(result).why if result.scenario.on_topology and few else ""
     if why:
-        lines.append(f"The cheapest for the largest one: {why}")
+        lines.append(f"The cheapest for the largest one: {micro(why)}")
     return lines
 
 
@@ -123,4 +123,4 @@ def _busy(result: Result, link: int) -> float:
 def link_text(result: Result, link: int) -> str:
     """A link by name, and how much of the step's time it would need at full speed."""
     own = result.tasks.program.links[link]
-    return f"{own.name}: busy {share_text(_busy(result, link), 1.0)} of the step"
+    return f"{own.name}: {share_text(_busy(result, link), 1.0)} busy"

@@ -29,6 +29,8 @@ TABS = (
     "Checks and assumptions",
 )
 Parameters = dict[str, str | list[str]]
+WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +52,9 @@ def read_link(
 ) -> Link:
     """What an address means. Parts that are not accepted count as absent.
 
-    `own` says that the page's widgets wrote it. What they say about each other may then be at odds
-    for a moment (the case has changed, the micro-batch still stands there); that is the page's
-    business and not the link's.
+    `own` says that the page's widgets wrote it. A number may then be out of range, and what they
+    say about each other at odds for a moment (the case has changed, the micro-batch still stands
+    there); that is the page's business and not the link's.
     """
     version = raw.get("v", [VERSION])
     if list(version) != [VERSION]:
@@ -65,20 +67,29 @@ def read_link(
         if name == "v":
             continue
         try:
-            if name in SETTINGS and not (own and SETTINGS[name].kind == "text"):
+            if name in SETTINGS:
                 given[name] = _value(SETTINGS[name], texts, traces)
             elif name in VIEW:
                 view[name] = VIEW[name](texts)
             elif name not in SETTINGS:
                 rejected.append(f"{name}: this page has no such setting.")
         except ConfigError as error:
-            rejected.append(error.named(error.field))
+            if not (own and _is_typed(name, texts)):
+                rejected.append(error.named(error.field))
     if not own:
         rejected += _drop_absent_gpus(view, given.get("gpus", SETTINGS["gpus"].default))
         rejected += _drop_what_does_not_matter(given)
         rejected += _fit_mesh(given)
         rejected += _drop_what_does_not_fit(given)
     return _link(given, view, rejected)
+
+
+def _is_typed(name: str, texts: Sequence[str]) -> bool:
+    """Whether a field of the page takes such text, right or wrong, and answers beside itself."""
+    kind = "whole" if name in RANKS else SETTINGS[name].kind if name in SETTINGS else ""
+    if kind in ("whole", "number"):
+        return len(texts) == 1 and NUMBER.fullmatch(texts[0]) is not None
+    return kind == "text"
 
 
 def _link(given: Mapping[str, Any], view: Parameters, rejected: Sequence[str]) -> Link:
@@ -189,8 +200,7 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
 def _number(setting: Setting, text: str) -> int | float:
     whole = setting.kind == "whole"
     legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
-    pattern = r"[+-]?\d{1,18}" if whole else r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?"
-    if not re.fullmatch(pattern, text, re.ASCII):
+    if not (WHOLE if whole else NUMBER).fullmatch(text):
         raise ConfigError(setting.name, text or "(empty)", legal)
     number = int(text) if whole else float(text)
     if not math.isfinite(number) or not setting.low <= number <= setting.high:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from dashboard import complaints
+
 CSS = """
 <style>
 /* The result belongs above the fold: 720 px high on a projector. */
@@ -26,8 +28,8 @@ CSS = """
 .st-key-watch { position: absolute; }
 /* What a figure's own legend says, where that has no room. */
 [data-testid="stElementContainer"]:has(> .stHtml .narrow-legend) { display: none; }
-.narrow-legend { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem; font-size: 0.8rem; }
-.narrow-legend i {
+.legend-below { display: flex; flex-wrap: wrap; gap: 0.1rem 0.9rem; font-size: 0.8rem; }
+.legend-below i {
   display: inline-block; width: 0.75rem; height: 0.75rem; margin-right: 0.3rem;
 }
 @media (max-width: 640px) {
@@ -86,7 +88,7 @@ def open_page(name: str, version: str = "") -> bool:
         # pages/ before app.py has said what the pages are: run app.py instead.
         PagesManager.uses_pages_directory = False
         st.rerun()
-    st.html(CSS)
+    st.html(CSS.replace("</style>", f"{complaints.CSS}</style>"))
     _watch(key="watch", data={"page": name, "version": version}, on_changed_change=lambda: None)
     arrived = st.session_state.get("page") != name
     st.session_state["page"] = name

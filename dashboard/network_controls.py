@@ -151,5 +151,7 @@ def size_bytes(name: str) -> float:
 def members(name: str = "group", ranks: str = "members") -> tuple[str, str]:
     """Who takes part: `Members.kind`, and the ranks typed for it."""
     kind = MEMBERS[choice(name)]
-    typed = text(ranks, "0-7 or 0,4; 1,5") if kind == "list" else ""
+    last = int(st.session_state.get("ranks") or SETTINGS["ranks"].default) - 1
+    example = "0-7 or 0,4; 1,5" if last >= 7 else f"0-{last}" if last > 0 else "0"
+    typed = text(ranks, example) if kind == "list" else ""
     return kind, typed

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from dashboard.links import Link, Parameters
+from dashboard import rejected
+from dashboard.links import NUMBER, WHOLE, Link, Parameters
 from dashboard.network_settings import AUTO, MAX_TEXT, SETTINGS
 from dashboard.settings import VERSION, Setting
 from triosim.errors import ConfigError
 from triosim.network.collectives.choose import algorithms_for
 
-_WHOLE = re.compile(r"[+-]?\d{1,18}", re.ASCII)
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-
 
 def read_network(raw: Mapping[str, Sequence[str]], *, own: bool = False) -> Link:
     """What an address means; parts that are not accepted count as absent, with a sentence each.
 
-    `own` says that the page's widgets wrote it: what they say about each other is their business.
+    `own` says that the page's widgets wrote it: a number out of range, and what they say about each
+    other, is then theirs to answer.
     """
     version = raw.get("v", [VERSION])
     if list(version) != [VERSION]:
@@ -33,19 +31,19 @@ def read_network(raw: Mapping[str, Sequence[str]], *, own: bool = False) -> Link
         return Link(values={}, parameters={"v": VERSION}, rejected=[sentence + "is used."])
     values: dict[str, Any] = {}
     parameters: Parameters = {"v": VERSION}
-    rejected: list[str] = []
+    wrong: list[str] = []
     for name, texts in raw.items():
         if name == "v":
             continue
         try:
-            values[name] = _value(name, texts)
+            values[name] = _value(name, texts, own)
             if name == "algo" and not own:
                 _check_algorithm(values[name], raw)
             parameters[name] = texts[0]
         except ConfigError as error:
             values.pop(name, None)
-            rejected.append(error.named(name))
-    return Link(values=values, parameters=parameters, rejected=rejected)
+            wrong.append(error.named(name))
+    return Link(values=values, parameters=parameters, rejected=wrong)
 
 
 def _check_algorithm(name: str, raw: Mapping[str, Sequence[str]]) -> None:
@@ -54,7 +52,7 @@ def _check_algorithm(name: str, raw: Mapping[str, Sequence[str]]) -> None:
         raise ConfigError("algo", name, f"{op} can use {', '.join(algorithms_for(op))}")
 
 
-def _value(name: str, texts: Sequence[str]) -> Any:
+def _value(name: str, texts: Sequence[str], own: bool) -> Any:
     setting = SETTINGS.get(name)
     if setting is None:
         raise ConfigError(name, " and ".join(texts) or "(empty)", "this page has no such setting")
@@ -62,7 +60,7 @@ def _value(name: str, texts: Sequence[str]) -> Any:
         raise ConfigError(name, " and ".join(texts) or "(empty)", "a setting has one value")
     text = texts[0]
     if setting.kind == "text":
-        if len(text) > MAX_TEXT:
+        if len(text) > MAX_TEXT and not own:
             raise ConfigError(name, text, f"must have at most {MAX_TEXT:,} characters")
         return text
     if setting.kind == "switch":
@@ -73,13 +71,15 @@ def _value(name: str, texts: Sequence[str]) -> Any:
         if text not in setting.choices:
             raise ConfigError(name, text or "(empty)", f"must be {' or '.join(setting.choices)}")
         return text
+    if own and NUMBER.fullmatch(text):
+        return float(text)
     return _number(setting, text)
 
 
 def _number(setting: Setting, text: str) -> float:
     whole = setting.kind == "whole"
     legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
-    if not (_WHOLE if whole else _NUMBER).fullmatch(text):
+    if not (WHOLE if whole else NUMBER).fullmatch(text):
         raise ConfigError(setting.name, text or "(empty)", legal)
     number = int(text) if whole else float(text)
     if not math.isfinite(number) or not setting.low <= number <= setting.high:
@@ -106,6 +106,17 @@ def _text(value: object) -> str:
     return str(value)
 
 
+def set_to() -> Mapping[str, Any]:
+    """What the address means now; the player writes its step without telling the page."""
+    raw = {name: st.query_params.get_all(name) for name in st.query_params}
+    values = read_network(raw, own=True).values
+    return {
+        name: value
+        for name, value in values.items()
+        if name != "step" and value != SETTINGS[name].default
+    }
+
+
 def return_to_settings(arrived: bool) -> None:
     """Back from another page without an address: open the one that was here."""
     settings = st.session_state.get("network_address", {})
@@ -122,8 +133,8 @@ def read_address(arrived: bool) -> None:
         # A link means its defaults too, and not what was set here before.
         for name in SETTINGS:
             st.session_state.pop(name, None)
+    rejected.note("network", link.rejected, arrived=arrived)
     if link.rejected:
-        st.session_state["rejected_network"] = link.rejected
         # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
         with contextlib.suppress(StreamlitAPIException):
             st.query_params.from_dict(link.parameters)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
+from dashboard import complaints
 from dashboard.network_controls import (
     BOUND,
     RANK_MARKS,
@@ -32,6 +33,7 @@ from dashboard.network_settings import (
 from dashboard.network_study import Network, Question
 from dashboard.network_text import read_faults, read_text
 from dashboard.plain import plain
+from dashboard.topologies import BAD_LINKS_HELP, MAX_CHECKED, bad_links_text, names_of
 from triosim.errors import ConfigError, TrioSimError
 from triosim.network.collectives.choose import ALGORITHMS, algorithms_for
 from triosim.network.topology.base import LinkSpec
@@ -140,19 +142,29 @@ def _network(name: str) -> tuple[Network | None, str]:
             bytes_per_s=number_with_slider("link", SPEED_MARKS, step=10) * 1e9,
             latency_s=number("alpha", step=0.5) * 1e-6,
         )
-    faults = text("faults", "none; 3-4 is dead, 3-4=0.5 at half speed")
-    slot = st.empty()
+    field, slot = st.empty(), st.empty()
+    problem, whole, names = "", None, ()
     try:
         if name == DESCRIBED:
             description = read_text(described)
         else:
             description = _describe(f"{name}:{sides}" if sides.strip() else name, ranks, link)
-        network = Network(description=description, ranks=ranks, faults=read_faults(faults))
-        network.build()
+        whole = Network(description=description, ranks=ranks)
+        names = names_of(whole.build()) if ranks <= MAX_CHECKED else ()
     except TrioSimError as error:
-        slot.error(sentence(error))
-        return None, sentence(error)
-    return network, ""
+        problem = sentence(error)
+    with field:
+        faults = text("faults", bad_links_text(names), help=BAD_LINKS_HELP)
+    if whole is not None:
+        try:
+            network = replace(whole, faults=read_faults(faults))
+            network.build()
+        except TrioSimError as error:
+            problem = sentence(error)
+        else:
+            return network, ""
+    complaints.beside(slot, problem)
+    return None, problem
 
 
 def _describe(source: str, ranks: int, link: LinkSpec) -> Description:

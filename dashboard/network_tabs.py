@@ -16,7 +16,7 @@ from dashboard.network_settings import DESCRIBED, MAX_PLAYED
 from dashboard.network_side import Chosen, edit, sentence
 from dashboard.network_study import CURVE, Study, crossovers
 from dashboard.network_text import write_toml
-from dashboard.plain import counted, plain
+from dashboard.plain import counted, micro, plain
 from dashboard.timeline import show, style
 from triosim.errors import TrioSimError
 from triosim.figures.network import busy_of, network_figure
@@ -69,7 +69,7 @@ def headline(chosen: Chosen, found: Study) -> None:
 
 def reason(found: Study) -> None:
     """Why this algorithm, and what was assumed about the group."""
-    st.caption(plain(f"{found.why} {' '.join(found.notes)}"))
+    st.caption(plain(f"{micro(found.why)} {' '.join(found.notes)}"))
 
 
 def _rate(gb_per_s: float | None) -> str:
@@ -160,7 +160,8 @@ def sizes_tab(chosen: Chosen, found: Study) -> None:
         calibrated=found.calibrated_curve,
         style=style(),
     )
-    show(figure, f"{quantity} against message size for every algorithm")
+    alt = f"{quantity} against message size for every algorithm"
+    show(figure, alt, legend_below=True)
     st.caption(plain(_regions_text(found, best)))
     st.dataframe(candidates_table(found), hide_index=True)
     st.caption(
@@ -307,14 +308,9 @@ def _sources(machine: Machine) -> None:
     st.markdown("\n".join(lines))
     if machine.stated:
         st.markdown("**What sources state, and tests hold the topology against**")
-        st.dataframe(
-            pd.DataFrame(
-                {
-                    "quantity": [figure.quantity for figure in machine.stated],
-                    "GPUs": [figure.gpus for figure in machine.stated],
-                    "GB/s": [figure.bytes_per_s / 1e9 for figure in machine.stated],
-                    "source": [figure.source for figure in machine.stated],
-                }
-            ),
-            hide_index=True,
+        stated = (
+            f"{figure.quantity}, {counted(figure.gpus, 'GPU')}: "
+            f"{digits(figure.bytes_per_s / 1e9, 6)} GB/s; {figure.source}"
+            for figure in machine.stated
         )
+        st.markdown("\n".join(f"- {plain(line)}" for line in stated))

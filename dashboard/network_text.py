@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from triosim.errors import ConfigError
 from triosim.network.topology.describe import Description
 
 MAX_CHARACTERS = 200_000
+_LINE = re.compile(r"line \d+")
 
 
 def write_toml(description: Description) -> str:
@@ -49,9 +51,12 @@ def _value(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):
-        return json.dumps(value)  # a TOML basic string has the escapes of JSON
+        # A TOML basic string has the escapes of JSON, but not its pairs of surrogates.
+        return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int):
+        return str(value)
     return f"{value:g}" if value == float(f"{value:g}") else repr(value)
 
 
@@ -67,14 +72,18 @@ def read_text(text: str) -> Description:
     try:
         values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("topology", f"line {_line(error)}", f"not {kind} ({error})") from None
+        raise ConfigError("topology", _place(error, text), f"not {kind} ({error})") from None
     if not values:
         raise ConfigError("topology", "(empty)", 'needs kind and more, as in kind = "ring"')
     return Description.from_dict(values)
 
 
-def _line(error: Exception) -> str:
-    return str(getattr(error, "lineno", "?"))
+def _place(error: Exception, text: str) -> str:
+    """Where a parser stopped; only the newer ones say it other than in words."""
+    said = _LINE.search(str(error))
+    if said:
+        return said.group()
+    return f"line {len(text.splitlines()) or 1}" if "end of document" in str(error) else "text"
 
 
 def read_faults(text: str) -> tuple[tuple[str, float], ...]:

@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.plain import plain
-from dashboard.settings import range_text
+from dashboard.settings import number_text, range_text
 from triosim.errors import ConfigError
 
 
@@ -65,7 +65,7 @@ def is_legal(value: float, low: float, high: float, whole: bool) -> bool:
 def refuse(name: str, value: float, low: float, high: float, whole: bool, *, key: str) -> None:
     """Note a sentence for `say_refused`."""
     legal = f"must be a {'whole ' if whole else ''}number from {range_text(low, high)}"
-    sentence = ConfigError(name, f"{value:.15g}", legal).named(name)
+    sentence = ConfigError(name, number_text(value), legal).named(name)
     st.session_state[f"{key}_refused"] = sentence
 
 

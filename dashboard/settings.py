@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from triosim.hardware import gpu_names
@@ -206,7 +207,13 @@ def case_title(case: int) -> str:
 
 def range_text(low: float, high: float) -> str:
     """A legal range in words."""
-    return " to ".join(f"{x:,.0f}" if x >= 1 else f"{x:g}" for x in (low, high))
+    return " to ".join(f"{x:,.0f}" if x >= 1 else number_text(x) for x in (low, high))
+
+
+def number_text(value: float) -> str:
+    """Up to 15 digits, and no powers of ten where a person would write none."""
+    short = f"{value:.15g}"
+    return f"{Decimal(short):f}" if 1e-9 <= abs(value) < 1e21 else short
 
 
 def label_of(field: str) -> str:

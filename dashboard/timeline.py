@@ -25,25 +25,40 @@ def style() -> Style:
     return Style(dark=st.context.theme.type == "dark")
 
 
-def show(figure: go.Figure, alt: str, **more: Any) -> None:
-    """A figure with its own colours; `alt` is for those who cannot see it."""
+def show(figure: go.Figure, alt: str, *, legend_below: bool = False, **more: Any) -> None:
+    """A figure with its own colours; `alt` is for those who cannot see it.
+
+    A legend of many lines belongs below: inside, it takes its room on a phone that hides it, too.
+    """
+    legend = figure.layout.showlegend
+    if legend_below:
+        figure.update_layout(showlegend=False)
     st.plotly_chart(figure, theme=None, config=CHART, alt=alt, **more)
-    if figure.layout.showlegend:
-        _narrow_legend(figure)
+    if legend:
+        _legend(figure, "wide-legend" if legend_below else "narrow-legend")
 
 
-def _narrow_legend(figure: go.Figure) -> None:
-    """The legend below a figure, for pages so narrow that their style hides the one inside."""
-    colours: dict[str, str] = {}
+def _legend(figure: go.Figure, kind: str) -> None:
+    """The legend below a figure; a narrow one for pages whose style hides the one inside."""
+    marks: dict[str, str] = {}
     for trace in figure.data:
         if trace.name and trace.showlegend is not False:
-            marked = trace.type == "bar" or "markers" in (trace.mode or "")
-            colours.setdefault(trace.name, (trace.marker if marked else trace.line).color)
+            marks.setdefault(trace.name, _mark(trace))
     entries = "".join(
-        f'<span><i style="background: {html.escape(colour)}"></i>{html.escape(name)}</span>'
-        for name, colour in colours.items()
+        f'<span><i style="{html.escape(mark)}"></i>{html.escape(name)}</span>'
+        for name, mark in marks.items()
     )
-    st.html(f'<div class="narrow-legend">{entries}</div>')
+    st.html(f'<div class="legend-below {kind}">{entries}</div>')
+
+
+def _mark(trace: Any) -> str:
+    """The sign beside a name: a square, or a line as it is drawn."""
+    if trace.type == "bar" or "markers" in (trace.mode or ""):
+        return f"background: {trace.marker.color}"
+    if trace.line.dash in (None, "solid"):
+        return f"background: {trace.line.color}"
+    drawn = "dotted" if trace.line.dash == "dot" else "dashed"
+    return f"height: 0; border-top: 3px {drawn} {trace.line.color}"
 
 
 def representatives(result: Result) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,10 @@ from triosim.network.topology.machines import machine_names
 from triosim.scenario import Scenario
 
 NAMES = (*topology_names(), *machine_names())
+BAD_LINKS_HELP = (
+    "A connection by its two ends. Without a share it is dead; 0.5 leaves half of the bandwidth. "
+    "Several are separated by commas."
+)
 # Laying out more than this takes longer than a person waits for a link to open.
 MAX_CHECKED = 4096
 MAX_LISTED = 600
@@ -55,7 +60,6 @@ def check_network(scenario: Scenario) -> None:
 def connections(scenario: Scenario) -> tuple[str, ...]:
     """The connections of a scenario's network as `dead_links` names them, the first few hundred.
 
-    Of parallel ones all together have a name, and the first has one of its own.
     Empty where the network has no names to fail: one GPU, or a choice that does not exist.
     """
     if scenario.gpus == 1 or scenario.gpus > MAX_CHECKED:
@@ -64,7 +68,17 @@ def connections(scenario: Scenario) -> tuple[str, ...]:
         network = whole_topology(scenario)
     except ConfigError:
         return ()
+    return names_of(network)
+
+
+def names_of(network: Topology) -> tuple[str, ...]:
+    """The connections of a network by name, the first few hundred; empty where there are none.
+
+    Of parallel ones all together have a name, and the first has one of its own.
+    """
     source, target = network.ends()
+    if not len(source):
+        return ()
     low, high = np.minimum(source, target), np.maximum(source, target)
     _, first, both_ways = np.unique(
         low * (high.max() + 1) + high, return_index=True, return_counts=True
@@ -75,6 +89,11 @@ def connections(scenario: Scenario) -> tuple[str, ...]:
         name = f"{_short(network, int(low[link]))}-{_short(network, int(high[link]))}"
         found += [name, f"{name}:0"] if several else [name]
     return tuple(found)
+
+
+def bad_links_text(names: Sequence[str]) -> str:
+    """What an empty field for bad links says, with a connection that there is."""
+    return f"none; {names[0]}=0.5 is half" if names else "none"
 
 
 def _short(network: Topology, node: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
+from dashboard import rejected
 from dashboard.links import Link, Parameters, shipped_traces
 from dashboard.settings import VERSION
 from dashboard.traces_store import absent, is_upload
@@ -43,15 +44,15 @@ def read_view(raw: Mapping[str, Sequence[str]], traces: Sequence[str]) -> Link:
         sentence = f"v {said}: this page reads links of version {VERSION}, so nothing in this link "
         return Link(values={}, parameters={"v": VERSION}, rejected=[sentence + "is used."])
     parameters: Parameters = {"v": VERSION}
-    rejected: list[str] = []
+    wrong: list[str] = []
     for name, texts in raw.items():
         if name == "v":
             continue
         try:
             parameters[name] = _value(name, texts, traces)
         except ConfigError as error:
-            rejected.append(error.named(name))
-    return Link(values={}, parameters=parameters, rejected=rejected)
+            wrong.append(error.named(name))
+    return Link(values={}, parameters=parameters, rejected=wrong)
 
 
 def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list[str]:
@@ -73,6 +74,11 @@ def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list
     return list(texts) if name in MANY else texts[0]
 
 
+def set_to() -> Mapping[str, Sequence[str]]:
+    """What is being looked at, as the address has it."""
+    return {name: st.query_params.get_all(name) for name in NAMES if name in st.query_params}
+
+
 def read_address(traces: Sequence[str], arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
     raw = {name: st.query_params.get_all(name) for name in st.query_params}
@@ -80,8 +86,8 @@ def read_address(traces: Sequence[str], arrived: bool) -> None:
     if arrived and raw:
         for name in NAMES:
             st.session_state.pop(name, None)
+    rejected.note("traces", link.rejected, arrived=arrived)
     if link.rejected:
-        st.session_state["rejected_view"] = link.rejected
         # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
         with contextlib.suppress(StreamlitAPIException):
             st.query_params.from_dict(link.parameters)

@@ -208,11 +208,3 @@ def _memory_tab(result: Result) -> None:
 def _checks_tab(result: Result) -> None:
     checks(result)
     assumptions(result)
-
-
-def rejected(sentences: Sequence[str]) -> None:
-    """What the address said wrongly."""
-    if sentences:
-        lines = "\n".join(f"- {plain(sentence)}" for sentence in sentences)
-        text = f"Not everything in this link can be used:\n\n{lines}"
-        st.warning(text, icon=":material/link_off:")

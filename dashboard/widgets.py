@@ -13,11 +13,12 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from dashboard import complaints
 from dashboard.links import named as in_words
 from dashboard.numbers import number_field, say_refused
 from dashboard.plain import plain
 from dashboard.settings import SETTINGS, Setting
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 
 MAX_TEXT = 2000
 
@@ -29,11 +30,17 @@ class Controls:
     values: dict[str, Any] = field(default_factory=dict)
     slots: dict[str, DeltaGenerator] = field(default_factory=dict)
 
-    def complain(self, error: ConfigError) -> None:
-        """Put the sentence beside the control that caused it."""
-        slot = self.slots.get("trace" if error.field == "trace_dir" else error.field)
+    def complain(self, error: TrioSimError) -> None:
+        """Put the sentence beside the control that caused it, or where the result would be."""
+        if isinstance(error, ConfigError):
+            sentence, field = plain(in_words(error)), error.field
+        else:
+            sentence = plain(str(error))
+            field = "trace_dir" if isinstance(error, TraceFormatError) else ""
+        slot = self.slots.get("trace" if field == "trace_dir" else field)
         if slot is not None:
-            slot.error(plain(in_words(error)))
+            complaints.beside(slot, sentence)
+        complaints.on_top(sentence, "No result", beside=slot is not None)
 
     def put(self, name: str, widget: Callable[[Setting], Any]) -> Any:
         """Draw a setting's widget if the setting matters now."""

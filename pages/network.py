@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from dashboard import look, network_more, network_tabs, views
+from dashboard import complaints, look, network_more, network_tabs, rejected
 from dashboard.network_answers import studied
-from dashboard.network_links import parameters_here, read_address, return_to_settings
+from dashboard.network_links import parameters_here, read_address, return_to_settings, set_to
 from dashboard.network_settings import TABS
 from dashboard.network_side import Chosen, choose, sentence
 from dashboard.network_study import Study
@@ -12,20 +12,10 @@ from dashboard.settings import VERSION
 from triosim.errors import TrioSimError
 
 
-def show_rejected(chosen: Chosen) -> None:
-    """What was wrong with the address, until something else is chosen."""
-    sentences = st.session_state.get("rejected_network", ())
-    if sentences and st.session_state.setdefault("rejected_network_at", chosen) == chosen:
-        views.rejected(sentences)
-    else:
-        st.session_state.pop("rejected_network", None)
-        st.session_state.pop("rejected_network_at", None)
-
-
 def answer_or_sentence(chosen: Chosen) -> Study | None:
     """The collective's costs, or what is wrong with it."""
     if chosen.question is None:
-        st.error(f"No network: {chosen.problem}")
+        complaints.on_top(chosen.problem, "No network", beside=True)
         return None
     try:
         return studied(chosen.question)
@@ -48,13 +38,13 @@ def _view(name: str, chosen: Chosen, found: Study | None) -> None:
     if name in own:
         own[name]()
     elif chosen.network is None:
-        st.info("This needs a network.")
+        return  # what is wrong with it stands above
     elif name == "Two at once":
         network_more.overlap_tab(chosen)
     elif name == "Description":
         network_tabs.description_tab(chosen)
     elif found is None:
-        st.info("This needs a collective that the network can carry.")
+        return
     elif name == "Step by step":
         network_tabs.steps_tab(chosen, found, chosen.network.build())
     elif name == "Time and size":
@@ -68,7 +58,7 @@ return_to_settings(arrived)
 read_address(arrived)
 with st.sidebar:
     chosen = choose()
-show_rejected(chosen)
+rejected.show("network", (chosen, set_to()))
 found = answer_or_sentence(chosen)
 tabs(chosen, found)
 st.session_state["network_address"] = parameters_here()

@@ -1,28 +1,25 @@
 """One step on other hardware or in another layout: controls on the side, the result beside them."""
 
 import contextlib
-from typing import Any
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
-from dashboard import look, views
+from dashboard import look, rejected, views
 from dashboard.controls import Controls, sidebar
 from dashboard.export import export
 from dashboard.joined import network_caption
 from dashboard.links import (
     VIEW,
-    named,
     parameters_of,
     read_link,
     scenario_of,
     shipped_traces,
 )
-from dashboard.plain import plain
 from dashboard.runner import result_of
 from dashboard.settings import SETTINGS, VERSION
 from dashboard.traces_store import is_upload, uploads
-from triosim.errors import ConfigError, TraceFormatError, TrioSimError
+from triosim.errors import TrioSimError
 from triosim.result import Result
 
 
@@ -53,8 +50,7 @@ def read_address(traces: list[str], arrived: bool) -> None:
     ):
         # For the page Traces: once the file is there, the rest of this link counts as well.
         st.session_state["waiting"] = {**link.parameters, "trace": raw["trace"][0]}
-    if link.rejected:
-        st.session_state["rejected"] = link.rejected, None
+    rejected.note("simulate", link.rejected, arrived=arrived)
     if link.rejected or (arrived and {"v", *raw} != link.parameters.keys()):
         # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
         with contextlib.suppress(StreamlitAPIException):
@@ -62,28 +58,18 @@ def read_address(traces: list[str], arrived: bool) -> None:
             st.rerun()
 
 
-def show_rejected(values: dict[str, Any]) -> None:
-    """What was wrong with the address, until a setting changes."""
-    sentences, then = st.session_state.get("rejected", ((), None))
-    if then is None or then == values:
-        st.session_state["rejected"] = sentences, values
-        views.rejected(sentences)
-    else:
-        del st.session_state["rejected"]
+def looked_at() -> dict[str, list[str]]:
+    """The part of the address that is not about the scenario."""
+    return {name: st.query_params.get_all(name) for name in VIEW if name in st.query_params}
 
 
 def result_or_sentence(controls: Controls) -> Result | None:
-    """The result; or a sentence, both beside the control at fault and where the result was."""
+    """The result; or a sentence, beside the control at fault where that can be seen."""
     try:
         return result_of(scenario_of(controls.values))
-    except ConfigError as error:
-        controls.complain(error)
-        st.error(f"No result: {plain(named(error))}")
     except TrioSimError as error:
-        if isinstance(error, TraceFormatError):
-            controls.slots["trace"].error(plain(str(error)))
-        st.error(f"No result: {plain(str(error))}")
-    return None
+        controls.complain(error)
+        return None
 
 
 arrived = look.open_page("simulate", VERSION)
@@ -91,7 +77,7 @@ traces = [*shipped_traces(), *uploads()]
 return_to_settings(arrived)
 read_address(traces, arrived)
 controls = sidebar(traces)
-show_rejected(controls.values)
+rejected.show("simulate", (controls.values, looked_at()))
 st.session_state["address"] = parameters_of(controls.values)
 result = result_or_sentence(controls)
 if result is not None:

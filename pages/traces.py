@@ -2,25 +2,15 @@
 
 import streamlit as st
 
-from dashboard import look, traces_tabs, traces_view, views
+from dashboard import look, rejected, traces_tabs, traces_view
 from dashboard.links import shipped_traces
 from dashboard.plain import plain
 from dashboard.settings import VERSION
-from dashboard.traces_links import read_address
+from dashboard.traces_links import read_address, set_to
 from dashboard.traces_side import choose, snippet
 from dashboard.traces_store import folder_of, uploads
 from triosim import Trace, load_trace
 from triosim.errors import TraceFormatError
-
-
-def show_rejected(chosen: str) -> None:
-    """What was wrong with the address, until another trace is chosen."""
-    sentences = st.session_state.get("rejected_view", ())
-    if sentences and st.session_state.setdefault("rejected_beside", chosen) == chosen:
-        views.rejected(sentences)
-    else:
-        st.session_state.pop("rejected_view", None)
-        st.session_state.pop("rejected_beside", None)
 
 
 def read_or_sentence(chosen: str) -> Trace | None:
@@ -36,7 +26,7 @@ arrived = look.open_page("traces", VERSION)
 read_address([*shipped_traces(), *uploads()], arrived)
 with st.sidebar:
     chosen = choose()
-show_rejected(chosen)
+rejected.show("traces", (chosen, set_to()))
 trace = read_or_sentence(chosen)
 if trace is not None:
     title, actions = st.columns([0.5, 0.5], vertical_alignment="center")

@@ -107,6 +107,58 @@ def test_settings_are_there_again_after_another_page(visit: Visits) -> None:
     assert one.complaints == []
 
 
+def test_a_wrong_network_is_said_once_wherever_it_is_seen(visit: Visits) -> None:
+    one = visit()
+    page = one.page
+    said = page.get_by_test_id("stAlert").filter(has_text="whole numbers with x between")
+    seen = said.filter(visible=True)
+    page.goto(one.address + "/network?v=1&net=torus&sides=4y4")
+    expect(page.get_by_test_id("stSidebar").locator(said)).to_be_visible()
+    expect(seen).to_have_count(1)
+    expect(page.get_by_text("a setting in the sidebar has to change first")).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.reload()  # a phone opens the page with its sidebar closed
+    expect(page.get_by_test_id("stMain").locator(said)).to_be_visible()
+    expect(page.get_by_text("a setting in the sidebar has to change first")).to_be_hidden()
+
+
+@pytest.mark.parametrize("field", ["GPUs", "Work between checkpoints (min)"])
+def test_a_wrong_number_is_typed_and_no_link_is_blamed(visit: Visits, field: str) -> None:
+    one = visit()
+    page = one.open("/network?v=1&show=Failures")
+    typed = page.get_by_test_id("stMain").get_by_label(field, exact=True)
+    typed.fill("0")
+    typed.press("Enter")
+    alerts = page.get_by_test_id("stAlert")
+    expect(alerts).to_have_count(1)
+    expect(alerts).to_contain_text("0: must be a")
+    typed.fill("60")
+    typed.press("Enter")
+    expect(alerts).to_have_count(0)
+    assert one.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("network", "gpus"), [("", 16), ("&net=leaf-spine&sides=8x4&ranks=64", 64)]
+)
+def test_discs_do_not_touch_on_a_phone(visit: Visits, network: str, gpus: int) -> None:
+    one = visit()
+    one.page.set_viewport_size({"width": 390, "height": 844})
+    page = one.open(f"/network?v=1&show=Links{network}")
+    page.locator("path.point").nth(gpus).wait_for(state="attached")
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll("g.text")].flatMap((texts) => {
+          const points = [...texts.parentElement.querySelectorAll("path.point")];
+          return texts.textContent ? points.map((p) => p.getBoundingClientRect().toJSON()) : [];
+        })"""
+    )
+    assert len(boxes) == gpus
+    for i, a in enumerate(boxes):
+        for b in boxes[:i]:
+            apart = ((a["x"] - b["x"]) ** 2 + (a["y"] - b["y"]) ** 2) ** 0.5
+            assert apart >= a["width"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_shows_it_without_scrolling_sideways(
     visit: Visits, tmp_path: Path, scheme: str

@@ -63,7 +63,10 @@ def test_an_address_says_its_version_and_only_what_differs_from_the_defaults() -
         ({"gpus": ["4", "8"]}, "gpus 4 and 8: a setting has one value."),
         ({"latency_us": "nan"}, "latency_us nan: must be a number from 0 to 1,000,000,000."),
         ({"latency_us": "1e999"}, "latency_us 1e999: must be a number from 0 to 1,000,000,000."),
-        ({"bandwidth_gb_per_s": "-4"}, "bandwidth_gb_per_s -4: must be a number from 1e-06 to"),
+        (
+            {"bandwidth_gb_per_s": "-4"},
+            "bandwidth_gb_per_s -4: must be a number from 0.000001 to 1,000,000,000.",
+        ),
         ({"trace": "../x"}, f"trace ../x: must be {TRACES[0]} or"),
         ({"interconnect": "laser"}, "interconnect laser: must be electrical or optical."),
         ({"resident": "yes"}, "resident yes: must be true or false."),
@@ -146,3 +149,7 @@ def test_what_widgets_leave_behind_is_not_the_links_fault() -> None:
     raw = {"v": ["1"], "case": ["3"], "micro_batch_size": ["2"], "rank_speed": ["half typed"]}
     assert read_link(raw, TRACES, own=True).rejected == []
     assert read_link({**raw, "gpus": ["x"]}, TRACES, own=True).rejected != []
+    # A field takes any number and says beside itself what is wrong with it.
+    typed = {"gpus": ["0"], "jitter": ["7"], "batch_size_sim": ["1.5"], "first_rank": ["-1"]}
+    assert read_link(typed, TRACES, own=True).rejected == []
+    assert len(read_link(typed, TRACES).rejected) == len(typed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from triosim.network import closed_forms
 from triosim.network.cluster import Cluster
 from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.describe import GENERIC, describe, machine_names, topology_of
+from triosim.network.topology.faults import degrade
 
 ROOT = Path(__file__).parents[2]
 LINK = LinkSpec(bytes_per_s=100e9)
@@ -204,6 +206,9 @@ def test_links_say_what_is_wrong() -> None:
     assert read_network({"siblings": ["maybe"]}).rejected
     assert read_network({"ranks": ["1e3"]}).rejected
     assert not read_network({"algo": ["tree"], "op": ["all-to-all"]}, own=True).rejected
+    typed = {"ranks": ["0"], "interval": ["0"], "step": ["1.5"], "toml": ["x" * 9000]}
+    assert not read_network(typed, own=True).rejected
+    assert len(read_network(typed).rejected) == len(typed)
     assert set(SETTINGS).isdisjoint({*SIMULATE, *TRACES})  # a bound parameter has one widget
 
 
@@ -235,6 +240,70 @@ def test_what_makes_no_sense_gets_a_sentence(
     said = " ".join(error.value for error in at.error).replace("\\", "")
     assert sentence in said
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("key", ["ranks", "interval"])
+def test_a_wrong_number_that_is_typed_is_no_links_fault(network_page: Open, key: str) -> None:
+    at = network_page(show="Failures")
+    at.query_params[key] = "0"  # as a browser has it when a person types it
+    at.number_input(key=key).set_value(0.0).run()
+    assert not at.warning
+    (error,) = at.error
+    assert "0: must be a " in error.value
+    at.number_input(key=key).set_value(4.0).run()
+    assert not at.error
+    assert not at.warning
+
+
+def test_what_a_link_said_wrongly_goes_with_its_cause(network_page: Open) -> None:
+    at = network_page(show="Failures", interval="0")
+    assert "interval 0: must be" in at.warning[0].value
+    at.query_params["interval"] = "5"
+    at.number_input(key="interval").set_value(5.0).run()
+    assert not at.warning
+
+
+def test_a_network_that_is_wrong_is_said_once(network_page: Open) -> None:
+    """Beside the control and, for when that is out of sight, on top: never both to be seen."""
+    at = network_page(net="torus", sides="4y4")
+    assert len(at.sidebar.error) == 1
+    assert len(at.main.error) == 1
+    assert not at.info
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("kind = 'ring'\nlinks = ", "line 2"), ("a = 1\nb = 2\nc ? 3\n", "line 3"),
+     ('{"kind":\n ring}', "line 2"), ("[" * 5000, "")],
+)  # fmt: skip
+def test_where_a_description_is_wrong(text: str, line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_text(text)
+    assert "?" not in str(caught.value.value)
+    assert str(caught.value).startswith(f"topology {line}")
+
+
+@pytest.mark.parametrize("name", ["\U0001f600", '\u00e9 "\\', "\u4e2d"])
+def test_any_name_makes_valid_toml(name: str) -> None:
+    values = {"kind": "graph", "gpus": [name, "b"], "connections": [
+        {"between": [name, "b"], "link": {"gb_per_s": 50}}]}  # fmt: skip
+    description = read_text(json.dumps(values))
+    assert tomllib.loads(write_toml(description))["gpus"] == [name, "b"]
+    assert read_text(write_toml(description)) == description
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(ConfigError):
+        read_text('{"kind": "graph", "gpus": ["\\ud83d", "b"], "connections": []}')
+
+
+@pytest.mark.parametrize("name", [*GENERIC, *machine_names()])
+def test_the_field_of_bad_links_names_one_that_there_is(network_page: Open, name: str) -> None:
+    at = network_page(net=name, ranks="8", show="Failures")
+    example = at.text_input(key="faults").placeholder.removeprefix("none; ")
+    (fault,) = read_faults(example.removesuffix(" is half"))
+    assert fault[1] == 0.5
+    degrade(topology_of(name, 8, LINK), dict([fault]))  # raises where there is no such link
 
 
 def test_groups() -> None:

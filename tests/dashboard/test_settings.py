@@ -1,6 +1,9 @@
 """What a link leaves out must keep its meaning for as long as the version stays."""
 
-from dashboard.settings import SETTINGS, VERSION
+import pytest
+
+from dashboard.plain import micro
+from dashboard.settings import SETTINGS, VERSION, number_text, range_text
 from triosim import Scenario
 
 DEFAULTS_OF_VERSION_1 = {
@@ -58,3 +61,20 @@ def test_numbers_have_their_unit_in_the_label() -> None:
     for setting in SETTINGS.values():
         if setting.kind in ("whole", "number") and setting.name not in plain:
             assert "(" in setting.label, setting.name
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (1e-6, "0.000001"), (0.25, "0.25"), (-4.0, "-4"), (1e7, "10000000")],
+)
+def test_numbers_are_written_as_people_do(value: float, text: str) -> None:
+    assert number_text(value) == text
+
+
+def test_a_range_is_in_plain_numbers() -> None:
+    assert range_text(1e-6, 1e9) == "0.000001 to 1,000,000,000"
+    assert not any("e-" in setting.range_text for setting in SETTINGS.values())
+
+
+def test_microseconds_have_their_sign_and_words_stay() -> None:
+    assert micro("ring, 12.5 us: 3 used by us") == "ring, 12.5 \u00b5s: 3 used by us"

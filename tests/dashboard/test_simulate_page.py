@@ -400,7 +400,7 @@ def test_a_speed_that_is_no_number_does_not_stay(simulate_page: Open) -> None:
 WRONG: list[tuple[str, float, str]] = [
     ("gpus", 0.0, "GPUs 0: must be a whole number from 1 to 1,048,576"),
     ("gpus", 1.5, "GPUs 1.5: must be a whole number from 1 to 1,048,576"),
-    ("bandwidth_gb_per_s", 0.0, "Remote memory 0: must be a number from 1e-06 to 1,000,000,000"),
+    ("bandwidth_gb_per_s", 0.0, "Remote memory 0: must be a number from 0.000001 to 1,000,000,000"),
     ("latency_us", -1.0, "Link latency -1: must be a number from 0 to 1,000,000,000"),
     ("accumulate", 2.5, "Batches per step 2.5: must be a whole number from 1 to 4,096"),
     ("batch_size_sim", -8.0, "Batch -8: must be a whole number from 1 to 1,073,741,824"),
@@ -440,3 +440,21 @@ def test_a_link_to_more_gpus_than_are_drawn_from_there_is_said(simulate_page: Op
     at.number_input(key="first_rank").set_value(48).run()
     assert not at.error
     assert drawn(at)[0] == {str(rank) for rank in range(48, 64)}
+
+
+@pytest.mark.parametrize("key", ["gpus", "jitter"])
+def test_a_wrong_number_that_is_typed_is_no_links_fault(simulate_page: Open, key: str) -> None:
+    at = simulate_page()
+    at.query_params[key] = "-1"  # as a browser has it when a person types it
+    at.number_input(key=key).set_value(-1.0).run()
+    assert not at.warning
+    (error,) = at.error
+    assert "-1: must be a " in error.value
+
+
+def test_what_a_link_said_wrongly_about_the_view_goes_with_its_cause(simulate_page: Open) -> None:
+    at = simulate_page(tab="Memory", memory_rank="99")
+    assert at.warning
+    at.query_params["memory_rank"] = "3"
+    at.number_input(key="memory_rank").set_value(3.0).run()
+    assert not at.warning

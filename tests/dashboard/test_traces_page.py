@@ -327,3 +327,11 @@ def test_neither_torch_nor_streamlit_where_they_do_not_belong() -> None:
             [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False
         )
         assert done.returncode == 0, done.stderr.decode()
+
+
+def test_what_a_link_said_wrongly_goes_with_its_cause(traces_page: Open) -> None:
+    at = traces_page(view=TABS[1], by="colour")
+    assert "by colour: must be" in at.warning[0].value
+    at.query_params["by"] = "name"  # as a browser has it when a person chooses it
+    at.run()
+    assert not at.warning

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
-from triosim.figures.network_places import Places, place_network
+from triosim.figures.network_places import MAX_ROWS, Places, place_network
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on
 from triosim.figures.places import Point
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, lines_of, value_axis
@@ -242,9 +242,9 @@ def _draw_nodes(figure: go.Figure, topology: Topology, places: Places, style: St
     switches = [node for node in places.at if places.level[node] > 0]
     room = _room_px(places)
     on_phone = room * PHONE_WIDTH_PX / ASSUMED_WIDTH_PX if not places.same_scale else room
-    disc = max(7.0, min(2.3 * style.font_size, 0.82 * room, max(16.0, 1.1 * on_phone)))
+    disc = max(7.0, min(2.3 * style.font_size, 0.82 * room, max(13.0, 0.8 * on_phone)))
     fill = mixed(style.surface, PHASE_COLOURS["forward"], 0.35)
-    written = disc >= 1.35 * style.small
+    written = disc >= 1.15 * style.small
     _scatter(
         figure, topology, places, gpus,
         marker={"size": disc, "color": fill,
@@ -374,7 +374,8 @@ def _set_axes(figure: go.Figure, places: Places, caption: Sequence[str], style: 
 
 def _height(places: Places, caption: Sequence[str], style: Style) -> int:
     levels = 1 + max(places.level.values(), default=0)
-    body = 350 if places.same_scale else 100 + 68 * levels
+    rows = len({places.at[node][1] for node, level in places.level.items() if level == 0})
+    body = 350 if places.same_scale else 100 + 68 * levels + 26 * min(rows - 1, MAX_ROWS - 1)
     if len(places.at) == 1:
         body = 130
     return round(min(560, body) * style.font_size / 13 + 1.5 * style.font_size * len(caption))

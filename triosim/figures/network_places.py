@@ -24,8 +24,10 @@ SIDE = 8  # of the drawn corner of a large grid
 FREE = "free place"
 VACANT = -1
 DEPTH = (0.6, 0.45)  # how far the next layer of a 3-D grid is set off
-ONE_ROW = 16  # GPUs that stand side by side
-MAX_ROWS = 4  # of GPUs under one switch, where there are more
+MAX_WIDTH = 12.0  # on a phone the discs of more GPUs side by side would touch
+MAX_ROWS = 4  # of GPUs under one switch
+UNIT_GAP = 1.5
+GPU_ROW_GAP = 0.8
 ROW_GAP = 1.15
 _NUMBER = re.compile(r"\s*\d+( of host \d+)?$")
 
@@ -270,7 +272,7 @@ def _place_units(
     x: dict[int, float] = {}
     y: dict[int, float] = {}
     left = 0.0
-    every = sum(map(len, units))
+    rows = _rows_of_gpus(units)
     for unit in units:
         if joined and len(unit) > 2:
             radius = max(0.9, len(unit) / (2 * math.pi))
@@ -279,12 +281,21 @@ def _place_units(
                 x[gpu], y[gpu] = left + radius + dx, dy
             left += 2 * radius + 1.0
             continue
-        columns = len(unit) if every <= ONE_ROW else max(4, -(-len(unit) // MAX_ROWS))
+        columns = -(-len(unit) // rows)
         for i, gpu in enumerate(unit):
             row, column = divmod(i, columns)
-            x[gpu], y[gpu] = left + column, -0.62 * row
-        left += columns - 1 + 1.5
+            x[gpu], y[gpu] = left + column, -GPU_ROW_GAP * row
+        left += columns - 1 + UNIT_GAP
     return x, y, 1.0
+
+
+def _rows_of_gpus(units: Sequence[Sequence[int]]) -> int:
+    """The fewest rows in each unit with which all of them side by side are not too wide."""
+    for rows in range(1, MAX_ROWS):
+        columns = [-(-len(unit) // rows) for unit in units]
+        if sum(columns) - len(units) + UNIT_GAP * (len(units) - 1) <= MAX_WIDTH:
+            return rows
+    return MAX_ROWS
 
 
 def _parents(below: set[int], lower: Ints, upper: Ints, level: Ints, k: int) -> list[int]:
