@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import pytest
@@ -125,3 +126,10 @@ def test_constants_of_the_stack_can_be_set():
         TrainScenario(constants={"colour": 1})
     with pytest.raises(ConfigError, match=r"constants 2: must be a number from .* to 1"):
         TrainScenario(constants={"gemm": 2})
+
+
+def test_a_run_leaves_the_garbage_collector_as_it_was(step):
+    for on in (False, True):
+        (gc.enable if on else gc.disable)()
+        step(gpus=1)
+        assert gc.isenabled() == on

@@ -7,12 +7,15 @@ bug of the engine and never a property of the scenario.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from triosim.analysis.breakdown import Breakdown
+from triosim.analysis.memory import MemoryCurve
+from triosim.engine.timeline import Timeline
 from triosim.errors import counted
 from triosim.network.closed_forms import ring_all_reduce
 from triosim.parallel.plan import Plan
@@ -36,24 +39,42 @@ class Check:
         return getattr(self, key)
 
 
-def run_checks(result: Result, plan: Plan) -> tuple[Check, ...]:
-    """Every rule that applies to this run."""
-    return tuple(
-        Check(id=rule, passed=passed, detail=detail)
-        for check in _RULES
-        for rule, passed, detail in check(result, plan)
-    )
+class Measured(Protocol):
+    """What the rules need that hold whatever was simulated."""
+
+    @property
+    def tasks(self) -> Timeline: ...
+    @property
+    def breakdowns(self) -> Sequence[Breakdown]: ...
+    @property
+    def memory(self) -> Sequence[MemoryCurve]: ...
+    @property
+    def total_ms(self) -> float: ...
 
 
 Outcome = Iterator[tuple[str, bool, str]]
+
+
+def run_checks(result: Result, plan: Plan) -> tuple[Check, ...]:
+    """Every rule that applies to this run."""
+    return checked(*(rule(result) for rule in COMMON), *(rule(result, plan) for rule in _RULES))
+
+
+def checked(*outcomes: Outcome) -> tuple[Check, ...]:
+    """The checks of some rules in order."""
+    return tuple(
+        Check(id=rule, passed=bool(passed), detail=detail)
+        for outcome in outcomes
+        for rule, passed, detail in outcome
+    )
 
 
 def _close(one: float, other: float, scale: float = 0.0) -> bool:
     return math.isclose(one, other, rel_tol=RELATIVE, abs_tol=RELATIVE * scale + 1e-15)
 
 
-def _classes_sum(result: Result, plan: Plan) -> Outcome:
-    total = result.tasks.total_s
+def _classes_sum(result: Measured) -> Outcome:
+    total = result.total_ms * 1e-3
     worst = max((abs(sum(b.classes_s.values()) - total) for b in result.breakdowns), default=0.0)
     yield (
         "classes-sum",
@@ -63,7 +84,7 @@ def _classes_sum(result: Result, plan: Plan) -> Outcome:
     )
 
 
-def _critical_path(result: Result, plan: Plan) -> Outcome:
+def _critical_path(result: Measured) -> Outcome:
     """Walk back from the last task: every task on the way starts when the one before it ends."""
     timeline = result.tasks
     length, task, broken = 0.0, int(np.argmax(timeline.end_s)) if len(timeline.end_s) else -1, 0
@@ -81,6 +102,52 @@ def _critical_path(result: Result, plan: Plan) -> Outcome:
     )
 
 
+def _links(result: Measured) -> Outcome:
+    program, timeline = result.tasks.program, result.tasks
+    if not program.links:
+        return
+    capacity = np.array([link.bytes_per_s for link in program.links])
+    over = float((timeline.peak_bytes_per_s / capacity).max(initial=0.0))
+    yield (
+        "link-capacity",
+        over <= 1 + RELATIVE,
+        f"No link carries more than its bandwidth at any instant; the fullest reaches "
+        f"{over * 100:.4g} %.",
+    )
+    sent = np.zeros(len(program.links))
+    for load in program.loads:
+        for part in load.parts:
+            for link, size in part.bytes_by_link:
+                sent[link] += size
+    difference = float(np.abs(sent - timeline.carried_bytes).max(initial=0.0))
+    yield (
+        "bytes-delivered",
+        difference <= RELATIVE * float(sent.max(initial=0.0)),
+        f"Every link delivered what was put on it: {timeline.carried_bytes.sum():,.0f} of "
+        f"{sent.sum():,.0f} bytes, a link of symmetric ranks counted once.",
+    )
+
+
+def memory_level(result: Measured, *, evicts: bool = False) -> Outcome:
+    """`evicts`: what the step began with may have had to make room."""
+    curves = result.memory
+    level = all(int(c.total_bytes[-1]) == int(c.total_bytes[0]) for c in curves)
+    evicted = any(int(c.total_bytes[-1]) < int(c.total_bytes[0]) for c in curves)
+    lowest = min(
+        (int(levels.min()) for c in curves for levels in c.bytes_by_category.values()), default=0
+    )
+    less = ", less the resident tensors that had to make room and are not needed again"
+    yield (
+        "memory-level",
+        lowest >= 0 and (level or (evicts and evicted)),
+        "The step ends with as much memory in use as it began with"
+        f"{'' if level else less}, and no category goes below 0.",
+    )
+
+
+COMMON: tuple[Callable[[Measured], Outcome], ...] = (_classes_sum, _critical_path, _links)
+
+
 def _recorded_time(result: Result, plan: Plan) -> Outcome:
     scenario = result.scenario
     if plan.gpus > 1 or not scenario.resident or plan.speeds:
@@ -96,32 +163,6 @@ def _recorded_time(result: Result, plan: Plan) -> Outcome:
         _close(result.tasks.total_s, want),
         f"One GPU with everything in memory takes the recorded time: {result.total_ms:.6g} ms "
         f"against {want * 1e3:.6g} ms.",
-    )
-
-
-def _links(result: Result, plan: Plan) -> Outcome:
-    program, timeline = result.tasks.program, result.tasks
-    capacity = np.array([link.bytes_per_s for link in program.links])
-    over = float((timeline.peak_bytes_per_s / capacity).max(initial=0.0))
-    yield (
-        "link-capacity",
-        over <= 1 + RELATIVE,
-        f"No link carries more than its bandwidth at any instant; the fullest reaches "
-        f"{over * 100:.4g} %.",
-    )
-    sent = np.zeros(len(program.links))
-    for load in program.loads:
-        for part in load.parts:
-            for link, size in part.bytes_by_link:
-                sent[link] += size
-    wrong = [
-        i for i in range(len(sent)) if not _close(float(sent[i]), float(timeline.carried_bytes[i]))
-    ]
-    yield (
-        "bytes-delivered",
-        not wrong,
-        f"Every link delivered what was put on it: {timeline.carried_bytes.sum():,.0f} of "
-        f"{sent.sum():,.0f} bytes, a link of symmetric ranks counted once.",
     )
 
 
@@ -231,18 +272,7 @@ def _memory(result: Result, plan: Plan) -> Outcome:
         f"Memory in use stays between 0 and the capacity: highest {peak:,} of "
         f"{plan.capacity_bytes:,} bytes.",
     )
-    evicted = any(int(curve.total_bytes[-1]) < int(curve.total_bytes[0]) for curve in result.memory)
-    level = all(int(c.total_bytes[-1]) == int(c.total_bytes[0]) for c in result.memory)
-    yield (
-        "memory-level",
-        level or (plan.resident and evicted),
-        "The step ends with as much memory in use as it began with"
-        + (
-            "."
-            if level
-            else ", less the resident tensors that had to make room and are not needed again."
-        ),
-    )
+    yield from memory_level(result, evicts=plan.resident)
 
 
 def _pipeline(result: Result, plan: Plan) -> Outcome:
@@ -272,10 +302,7 @@ def _pipeline(result: Result, plan: Plan) -> Outcome:
 
 
 _RULES: tuple[Callable[[Result, Plan], Outcome], ...] = (
-    _classes_sum,
-    _critical_path,
     _recorded_time,
-    _links,
     _collectives,
     _alone,
     _overlap,

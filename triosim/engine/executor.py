@@ -6,12 +6,15 @@ same program always gives the same timeline.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 import simpy
+from simpy.core import EmptySchedule
 
 from triosim.engine.overlap import Overlap
 from triosim.engine.program import Program
@@ -37,9 +40,10 @@ def execute(program: Program, circuits: CircuitSwitch | None = None) -> Timeline
     for stream, queue in zip(program.streams, _queues(program), strict=True):
         env.process(run.stream(queue, stream.rank_class))
     events = 0
-    while env.peek() < float("inf"):
-        env.step()
-        events += 1
+    with suppress(EmptySchedule):
+        while True:
+            env.step()
+            events += 1
     if len(run.log) != 2 * len(program):
         stuck = run.first_unfinished()
         raise Infeasible(
@@ -78,10 +82,10 @@ class _Run:
         self._env = env
         self._fabric = fabric
         self._blockers = [len(waits) for waits in program.waits]
-        self._dependents: dict[int, list[int]] = {}
+        self._dependents: defaultdict[int, list[int]] = defaultdict(list)
         for task, waits in enumerate(program.waits):
             for other in waits:
-                self._dependents.setdefault(other, []).append(task)
+                self._dependents[other].append(task)
         self._waiting: dict[int, simpy.Event] = {}
         self._missing = [len(ends) for ends in program.ends]
         self._arrived: list[simpy.Event | None] = [None] * len(program.loads)
@@ -97,17 +101,18 @@ class _Run:
         compute: Callable[[float], simpy.Event] = (
             env.timeout if overlap is None else partial(overlap.compute, rank_class)
         )
+        blockers, transfers, durations_s = self._blockers, program.transfer, program.duration_s
         for task in queue:
-            if self._blockers[task]:
+            if blockers[task]:
                 ready = self._waiting[task] = env.event()
                 yield ready
-            transfer = program.transfer[task]
+            transfer = transfers[task]
             if transfer >= 0:
                 yield self._join(transfer)
             else:
                 self.start_s[task] = env.now
                 self.log.append(task)
-                duration_s = program.duration_s[task]
+                duration_s = durations_s[task]
                 if duration_s > 0:
                     yield compute(duration_s)
             self._finish(task)
@@ -140,9 +145,10 @@ class _Run:
     def _finish(self, task: int) -> None:
         self.end_s[task] = self._env.now
         self.log.append(~task)
+        blockers = self._blockers
         for other in self._dependents.get(task, ()):
-            self._blockers[other] -= 1
-            if self._blockers[other] == 0:
+            blockers[other] -= 1
+            if not blockers[other]:
                 ready = self._waiting.pop(other, None)
                 if ready is not None:
                     ready.succeed()

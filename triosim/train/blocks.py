@@ -15,6 +15,7 @@ from triosim.train.items import collective, items
 from triosim.train.network import Wires
 from triosim.train.passes import Pass, Step, simulate_pass
 from triosim.train.plan import Plan, Unit
+from triosim.train.ran import run_of
 from triosim.train.recompute import Kept, mode_of
 from triosim.train.steps import Copy, Plain
 from triosim.workload import Block, block_of, model_flops_per_token
@@ -86,7 +87,12 @@ class Blocks:
         """A part under the scenario's recompute mode."""
         key = (part, mode_of(self.plan.scenario.recompute, part, layer))
         if key not in self._kept:
-            self._kept[key] = Kept(self.block(part), key[1])
+            run = run_of(
+                self.block(part),
+                compiled=self.plan.fused and part != "loss",
+                processors=self.plan.gpu.processors,
+            )
+            self._kept[key] = Kept(run, key[1])
         return self._kept[key]
 
     def simulate(
@@ -116,13 +122,13 @@ class Blocks:
                 continue
             kept = self.kept(part, unit.layer)
             if kind == FORWARD:
-                yield from items(self.plan, kept.block.forward, FORWARD)
+                yield from items(self.plan, kept.forward, FORWARD)
                 continue
             if kind in (BACKWARD, INPUT):
                 yield from items(self.plan, kept.again, "recompute")
             chosen = [
                 op
-                for op in kept.block.backward
+                for op in kept.backward
                 if kind == BACKWARD or (op.part in _WEIGHT_PARTS) == (kind == WEIGHT)
             ]
             yield from items(self.plan, chosen, BACKWARD)
@@ -152,7 +158,7 @@ class Blocks:
         for part in unit.parts:
             own = self.kept(part, unit.layer)
             if part == "loss" and self.plan.scenario.compiled:
-                entry = own.block.entry
+                entry = own.run.block.entry
                 assert entry is not None
                 kept += entry.bytes
                 backward += round(self.plan.stack.fused_loss_bytes.value * entry.numel)

@@ -43,6 +43,7 @@ def warnings_of(result: TrainResult) -> tuple[str, ...]:
 def assumptions_of(plan: Plan) -> tuple[str, ...]:
     """What was chosen where the scenario does not say."""
     scenario, notes = plan.scenario, [f"Stack {plan.stack.name}: {plan.stack.about}."]
+    notes += _compiled(plan)
     if plan.trace is not None and known_gpu(plan.trace) is None:
         notes.append(
             f"The trace does not say where it was taken; its times are taken as {plan.gpu.name}'s."
@@ -68,6 +69,28 @@ def assumptions_of(plan: Plan) -> tuple[str, ...]:
             else f"All ranks are timed as the busiest one, with {skew:g} times the mean of tokens."
         )
     return tuple(notes)
+
+
+def _compiled(plan: Plan) -> list[str]:
+    """Where the kernels of a compiled step come from."""
+    scenario, stack = plan.scenario, plan.stack
+    if not scenario.compiled or plan.trace is not None:
+        return []
+    if not plan.fused:
+        if stack.compiled_implementation == stack.implementation:
+            return [
+                f"The kernels of {stack.name} are fused by hand: compile changes launches only."
+            ]
+        return [
+            "The schedule splits backward in two, which torch.compile does not fuse: each norm, "
+            "rotation and activation is taken as one kernel."
+        ]
+    notes = ["Each part of the model is compiled on its own, its kernels fused as Inductor does."]
+    if scenario.recompute not in ("none", "full"):
+        notes.append("What is computed again runs as the whole fused kernels of forward.")
+    if plan.fp8:
+        notes.append("Casts to fp8 are kernels of their own.")
+    return notes
 
 
 def _hosts(plan: Plan, axis: str) -> int:

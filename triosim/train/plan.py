@@ -94,9 +94,22 @@ class Plan:
         return 4 if self.dtype in ("fp32", "tf32") else 2
 
     @property
+    def fused(self) -> bool:
+        """Whether kernels are those that torch.compile fuses.
+
+        Stacks with kernels fused by hand keep them. A backward pass whose weight gradients wait is
+        no graph of its own: it has the kernels that the stack assumes.
+        """
+        by_hand = self.stack.compiled_implementation == self.stack.implementation
+        whole = self.trace is None and not any(self.schedule.split)
+        return self.scenario.compiled and not by_hand and whole
+
+    @property
     def implementation(self) -> str:
+        """What blocks are built as; torch.compile fuses the one that runs eagerly."""
         stack = self.stack
-        return stack.compiled_implementation if self.scenario.compiled else stack.implementation
+        assumed = self.scenario.compiled and not self.fused
+        return stack.compiled_implementation if assumed else stack.implementation
 
     @property
     def stages(self) -> int:

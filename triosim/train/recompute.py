@@ -8,11 +8,13 @@ product and of reduce-scatters are kept; what backward needs besides is computed
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
+from triosim.train.ran import Ran, Run
 from triosim.train.scenario import layer_period
-from triosim.workload import Block, Op
+from triosim.workload import Op
 from triosim.workload.tape import Storage
 
 NOTHING, ALL, SOME, CORE = "none", "full", "selective-op", "attention"
@@ -33,15 +35,23 @@ def mode_of(recompute: str, part: str, layer: int) -> str:
 class Kept:
     """One part under one mode: `again` are the forward operators that run before backward does."""
 
-    block: Block
+    run: Run
     mode: str
+
+    @cached_property
+    def forward(self) -> tuple[Op, ...]:
+        return tuple(ran.op for ran in self.run.forward)
+
+    @cached_property
+    def backward(self) -> tuple[Op, ...]:
+        return tuple(ran.op for ran in self.run.backward)
 
     @cached_property
     def again(self) -> tuple[Op, ...]:
         if self.mode == NOTHING:
             return ()
         if self.mode == ALL:
-            return self.block.forward
+            return self.forward
         if self.mode == CORE:
             return tuple(op for op in self._core if not op.collective)
         return self._needed
@@ -49,14 +59,14 @@ class Kept:
     @cached_property
     def bytes(self) -> int:
         """What one micro-batch keeps from forward to backward."""
-        block = self.block
+        run = self.run
         if self.mode == NOTHING:
-            return block.saved_bytes
-        entry = 0 if block.entry is None else block.entry.bytes
+            return run.saved_bytes
+        entry = 0 if run.block.entry is None else run.block.entry.bytes
         if self.mode == ALL:
             return entry
         if self.mode == CORE:
-            return block.saved_bytes - self._inside
+            return run.saved_bytes - self._inside
         sizes = {v.storage: v.bytes for op in self._saved for v in op.kernel.writes}
         return entry + sum(sizes.values())
 
@@ -66,19 +76,20 @@ class Kept:
 
         What is computed again, whole, and the gradients of activations while they live.
         """
-        again = max(0, self.block.saved_bytes - self.bytes)
-        return again + _peak(self.block, "backward")
+        again = max(0, self.run.saved_bytes - self.bytes)
+        return again + _peak(self.run.backward, self.run.elsewhere)
 
     @cached_property
     def forward_bytes(self) -> int:
         """The most that a forward pass needs beside what is kept."""
-        return _peak(self.block, "forward")
+        kept = {storage for ran in self.run.backward for storage in ran.reads}
+        return _peak(self.run.forward, self.run.elsewhere | kept)
 
     @cached_property
     def _saved(self) -> list[Op]:
         """Operators whose results torchtitan's policy keeps."""
         saved, products = [], 0
-        for op in self.block.forward:
+        for op in self.forward:
             if op.kind == "gemm":
                 products += 1
                 if products % 2:
@@ -90,21 +101,20 @@ class Kept:
     @cached_property
     def _needed(self) -> tuple[Op, ...]:
         """Walk back from what backward reads; what is kept or was there before ends the walk."""
-        block = self.block
-        wanted = {v.storage for op in block.backward for v in op.kernel.reads}
+        wanted = {storage for ran in self.run.backward for storage in ran.reads}
         kept = {id(op) for op in self._saved}
         again: list[Op] = []
-        for op in reversed(block.forward):
-            if id(op) in kept or not any(v.storage in wanted for v in op.kernel.writes):
+        for ran in reversed(self.run.forward):
+            if id(ran.op) in kept or wanted.isdisjoint(ran.writes):
                 continue
-            again.append(op)
-            wanted |= {v.storage for v in op.kernel.reads}
+            again.append(ran.op)
+            wanted.update(ran.reads)
         return tuple(reversed(again))
 
     @cached_property
     def _core(self) -> tuple[Op, ...]:
         """From the product of queries and keys to that with the values."""
-        forward = self.block.forward
+        forward = self.forward
         named = [i for i, op in enumerate(forward) if op.name in _CORE_NAMES]
         return forward[named[0] : named[-1] + 1] if named else ()
 
@@ -126,30 +136,26 @@ class Kept:
         return max(0, sum(op.saved_bytes for op in self._core) - kept)
 
 
-def _peak(block: Block, phase: str) -> int:
+def _peak(order: Sequence[Ran], elsewhere: Set[Storage]) -> int:
     """The most memory alive at once that a pass makes and gives back, by liveness of storages.
 
-    Kept activations, parameters and the parameters' gradients are counted elsewhere.
+    Kept activations, parameters and the parameters' gradients are counted `elsewhere`.
     """
-    ops = block.forward if phase == "forward" else block.backward
-    elsewhere = {v.storage for v in (*block.parameters, *block.gradients)}
-    if phase == "forward":
-        elsewhere |= {v.storage for op in block.backward for v in op.kernel.reads}
     made: dict[Storage, int] = {}
     last: dict[Storage, int] = {}
-    for i, op in enumerate(ops):
-        for v in op.kernel.writes:
-            if v.storage not in elsewhere:
-                made.setdefault(v.storage, i)
-        for v in (*op.kernel.reads, *op.kernel.writes):
-            last[v.storage] = i
+    for i, ran in enumerate(order):
+        for storage in ran.writes:
+            if storage not in elsewhere:
+                made.setdefault(storage, i)
+        for storage in (*ran.reads, *ran.writes):
+            last[storage] = i
     level = most = 0
     ends: dict[int, int] = {}
     starts: dict[int, int] = {}
     for storage, i in made.items():
         starts[i] = starts.get(i, 0) + storage.bytes
         ends[last[storage]] = ends.get(last[storage], 0) + storage.bytes
-    for i in range(len(ops)):
+    for i in range(len(order)):
         level += starts.get(i, 0)
         most = max(most, level)
         level -= ends.get(i, 0)

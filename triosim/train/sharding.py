@@ -35,6 +35,7 @@ class Sharding:
         self._sizes = state.sizes
         self._state = state
         self._bucket = 0.0
+        self._axes: dict[Group, tuple[tuple[str, int], ...]] = {}
         self._in_use: set[int] = set()
         self._sharded: set[int] = set()
         self.computed: list[Handle] = []
@@ -63,13 +64,14 @@ class Sharding:
         plan, stage = self._plan, self._stage
         chosen = plan.scenario.prefetch
         ahead = PREFETCH[plan.scenario.fsdp] if chosen is None else chosen
-        earlier = self.computed[: max(0, len(self.computed) - ahead)]
+        ready = len(self.computed) - 1 - ahead
+        earlier = [self.computed[ready]] if ready >= 0 else []
         each = group.gathered / max(1, group.count)
         handle = None
         for axis, size in self._messages(group, each):
             load = self._wires.load(GATHER, axis, stage.number, size)
             name = f"gather {group.name}"
-            handle = stage.communicate(GATHER, name, "parameters", size, load, earlier[-1:])
+            handle = stage.communicate(GATHER, name, "parameters", size, load, earlier)
             if plan.zero == 3 and plan.scenario.fsdp == 2:
                 # The network fills one flat buffer, out of which parameters are copied.
                 stage.allocate(handle, "communication", size)
@@ -160,12 +162,19 @@ class Sharding:
 
     def _messages(self, group: Group, each: float) -> Iterator[tuple[str, float]]:
         """Bytes of dense parameters and of experts, by the axis that shards them."""
-        for axis, count in (("shard", group.dense), ("expert shard", group.experts)):
-            if count and self._wires.size(axis) > 1:
-                yield axis, each * count
+        return ((axis, each * count) for axis, count in self._divided(group))
 
     def _is_gathered(self, group: Group) -> bool:
-        return any(True for _ in self._messages(group, 1.0))
+        return bool(self._divided(group))
+
+    def _divided(self, group: Group) -> tuple[tuple[str, int], ...]:
+        """How many parameters an axis shards, for the axes with anybody to share with."""
+        if group not in self._axes:
+            counts = (("shard", group.dense), ("expert shard", group.experts))
+            self._axes[group] = tuple(
+                (axis, count) for axis, count in counts if count and self._wires.size(axis) > 1
+            )
+        return self._axes[group]
 
     @staticmethod
     def _is_new(seen: set[int], unit: object) -> bool:

@@ -79,14 +79,14 @@ class Stage:
             self.program.wait(task, other)
 
     def allocate(self, handle: Handle, category: str, size: float) -> None:
-        for task in handle:
-            if round(size):
-                self.program.allocate(task, category, round(size))
+        whole = round(size)
+        for task in handle if whole else ():
+            self.program.allocate(task, category, whole)
 
     def free(self, handle: Handle, category: str, size: float) -> None:
-        for task in handle:
-            if round(size):
-                self.program.free(task, category, round(size))
+        whole = round(size)
+        for task in handle if whole else ():
+            self.program.free(task, category, whole)
 
 
 def _classes(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from triosim.engine.executor import execute
 from triosim.train.checks import run_train_checks
 from triosim.train.notes import assumptions_of, warnings_of
@@ -31,8 +35,9 @@ def simulate_step(scenario: TrainScenario, *, fold: bool = True) -> TrainResult:
 
 def run_plan(plan: Plan, *, fold: bool = True) -> TrainResult:
     """Write a plan's step and execute it."""
-    writer = StepWriter(plan, fold=fold)
-    timeline = execute(writer.write())
+    with _all_stays():
+        writer = StepWriter(plan, fold=fold)
+        timeline = execute(writer.write())
     return TrainResult(
         scenario=plan.scenario,
         tasks=timeline,
@@ -43,3 +48,15 @@ def run_plan(plan: Plan, *, fold: bool = True) -> TrainResult:
         run=run_plan,
         assumptions=assumptions_of(plan),
     )
+
+
+@contextmanager
+def _all_stays() -> Iterator[None]:
+    """No search for garbage while a program grows: of its many objects none goes before the end."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
