@@ -14,7 +14,10 @@ if __name__ == "__main__":
     st.navigation(
         {
             "": [st.Page("pages/start.py", title="Start", icon=":material/home:", default=True)],
-            "Run": [st.Page("pages/simulate.py", title="Simulate", icon=":material/tune:")],
+            "Run": [
+                st.Page("pages/simulate.py", title="Simulate", icon=":material/tune:"),
+                st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
+            ],
             "Inspect": [
                 st.Page("pages/traces.py", title="Traces", icon=":material/data_table:"),
                 st.Page("pages/network.py", title="Network", icon=":material/hub:"),

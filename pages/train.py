@@ -1,0 +1,57 @@
+"""Training a language model on a device mesh: settings on the side, the step beside them."""
+
+import streamlit as st
+
+from dashboard import look, rejected, views
+from dashboard.settings import VERSION
+from dashboard.train_controls import Controls
+from dashboard.train_export import export_tab
+from dashboard.train_head import headline, measured, title_of
+from dashboard.train_links import address_of, read_address, return_to_settings, set_to
+from dashboard.train_mesh import mesh_tab
+from dashboard.train_run import Answer, answer_to
+from dashboard.train_settings import TABS, VIEW, scenario_of
+from dashboard.train_side import choose
+from dashboard.train_tabs import checks_tab, memory_tab, time_tab
+from dashboard.train_timeline import timeline
+from triosim.errors import TrioSimError
+from triosim.train import TrainResult
+
+
+def answer_or_sentence(controls: Controls) -> Answer | None:
+    """The step; or a sentence, beside the control at fault where that can be seen."""
+    try:
+        return answer_to(scenario_of(controls.values))
+    except TrioSimError as error:
+        controls.complain(error)
+        return None
+
+
+def tabs(result: TrainResult) -> None:
+    """Views of the step; only the open one is built."""
+    contents = (timeline, time_tab, memory_tab, mesh_tab, checks_tab, export_tab)
+    opened = st.tabs(list(TABS), key="look", on_change="rerun", bind="query-params")
+    for tab, content in zip(opened, contents, strict=True):
+        if tab.open:
+            with tab:
+                content(result)
+
+
+arrived = look.open_page("train", VERSION)
+return_to_settings(arrived)
+read_address(arrived)
+with st.sidebar:
+    controls = choose()
+rejected.show("train", set_to())
+answer = answer_or_sentence(controls)
+if answer is not None:
+    title, badge = st.columns([0.75, 0.25], vertical_alignment="center")
+    title.subheader(title_of(answer.result), anchor=False)
+    with badge.container(horizontal=True, horizontal_alignment="right"):
+        views.check_badge(answer.result)
+    headline(answer)
+    measured(answer)
+    views.notices(answer.result)
+    tabs(answer.result)
+seen = {setting.name: st.session_state.get(setting.name) for setting in VIEW}
+st.session_state["train_address"] = address_of({**controls.values, **seen})

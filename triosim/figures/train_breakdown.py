@@ -1,0 +1,87 @@
+"""Where each pipeline stage's step goes: one stacked bar for each group of equal ranks."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from triosim.analysis.breakdown import CLASSES
+from triosim.figures.palette import text_on
+from triosim.figures.style import (
+    DEFAULT_STYLE,
+    Style,
+    finish,
+    row_axis,
+    rows_height,
+    value_axis,
+)
+from triosim.figures.text import share_text, time_text, words
+from triosim.figures.train_colours import OTHER, PART_COLOURS, roomy_legend
+from triosim.train import TrainResult
+
+LABELLED_SHARE = 0.06
+FIRST = ("forward", "recompute", "backward", "optimizer", "slowdown")
+
+
+def class_labels(result: TrainResult) -> list[str]:
+    """A name for each group of equal ranks."""
+    stages = [group.stage for group in result.classes]
+    if result.plan.stages == 1 and len(stages) == 1:
+        return ["all GPUs"]
+    return [
+        f"stage {stage}" if stages.count(stage) == 1 else f"stage {stage}, GPU {group.rank}"
+        for stage, group in zip(stages, result.classes, strict=True)
+    ]
+
+
+def parts_ms(result: TrainResult, c: int) -> dict[str, float]:
+    """Milliseconds of each part of a class's step: computing by phase, then the other classes."""
+    breakdown = result.breakdowns[c]
+    compute = breakdown.compute_s
+    names = [*FIRST, *(name for name in compute if name not in FIRST)]
+    parts = {name: compute.get(name, 0.0) * 1e3 for name in names}
+    rest = {name: breakdown.classes_s[name] * 1e3 for name in CLASSES if name != "compute"}
+    return {**parts, **rest}
+
+
+def train_breakdown(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+    """Every bar is as long as the step."""
+    labels = class_labels(result)
+    rows = [parts_ms(result, c) for c in range(len(labels))]
+    figure = go.Figure()
+    for part in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(part, 0.0) for row in rows]
+        if any(values):
+            figure.add_trace(_trace(part, labels, values, result.step_ms, style))
+    figure.update_layout(
+        barmode="stack",
+        bargap=0.25,
+        xaxis=value_axis(style, "time (ms)", range=[0, result.step_ms or 1.0]),
+        yaxis=row_axis(style, labels),
+    )
+    height = rows_height(len(labels), style, extra=7.0)
+    finish(figure, style, height=height, revision="train-breakdown")
+    return roomy_legend(figure, style)
+
+
+def _trace(
+    part: str, labels: list[str], values: list[float], step_ms: float, style: Style
+) -> go.Bar:
+    colour = PART_COLOURS.get(part, OTHER)
+    return go.Bar(
+        orientation="h",
+        name=words(part),
+        meta=part,
+        y=labels,
+        x=values,
+        customdata=[(time_text(value), share_text(value, step_ms)) for value in values],
+        hovertemplate=(
+            "<b>%{y}</b><br>%{fullData.name}: %{customdata[0]}, %{customdata[1]} of the step"
+            "<extra></extra>"
+        ),
+        marker={"color": colour, "line": {"width": 0}},
+        text=[time_text(value) if value >= LABELLED_SHARE * step_ms else "" for value in values],
+        textposition="inside",
+        insidetextanchor="middle",
+        textangle=0,
+        insidetextfont={"color": text_on(colour), "size": style.small},
+    )
