@@ -203,7 +203,7 @@ def _explain(
 
 
 def _otherwise_ready(timeline: Timeline, task: int) -> tuple[int, float]:
-    """What a task waited for last beside its launch, and when that had ended (-1 and 0: nothing)."""
+    """What a task waited for last beside its launch, and until when (-1 and 0: nothing)."""
     phase, end = timeline.program.phase, timeline.end_s
     others = [p for p in timeline.predecessors[task] if phase[p] != LAUNCH_PHASE]
     last = max(others, key=end.__getitem__, default=-1)
