@@ -167,3 +167,16 @@ def test_in_network_reduction_sends_every_link_the_array_once():
         Tiered([switch, Tier(name="core", children=0, link=LINK)], 8).reduction(one_group(8))
         is None
     )
+
+
+def test_a_reduction_goes_no_higher_than_where_its_group_meets():
+    tiers = [
+        Tier(name="host", children=4, link=LinkSpec(bytes_per_s=1.0), reduces=True),
+        Tier(name="spine", children=0, link=LinkSpec(bytes_per_s=1.0), reduces=True),
+    ]
+    network = Tiered(tiers, 12)
+    inside, across = [0, 1, 2, 3], [4, 5, 8, 9]
+    both = network.reduction(np.array([inside, across]))
+    alone = [network.reduction(np.array([group])) for group in (inside, across)]
+    assert both.up == pytest.approx(alone[0].up + alone[1].up)
+    assert both.down == pytest.approx(alone[0].down + alone[1].down)

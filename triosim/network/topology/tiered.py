@@ -183,21 +183,28 @@ class Tiered:
         top = self._top(groups)
         if top < 0 or not all(tier.reduces for tier in self.tiers[: top + 1]):
             return None
-        half = np.zeros(len(self.capacity_bytes_per_s))
-        up, down = half, half.copy()
-        row = np.repeat(np.arange(len(groups)), groups.shape[1])
-        ranks = groups.ravel()
-        child = ranks
+        latency_s = self.diameter_s(groups) / 2
+        up = np.zeros(len(self.capacity_bytes_per_s))
+        down = up.copy()
+        child = groups
         for t in range(top + 1):
             first, count = self._offset[t], self._count[t]
-            sender = row * (int(child.max()) + 1) + child
-            sender, link = np.divmod(np.unique(sender * count + self._link[t][ranks]), count)
+            row = np.repeat(np.arange(len(groups)), groups.shape[1])
+            sender = row * (int(child.max()) + 1) + child.ravel()
+            sender, link = np.divmod(
+                np.unique(sender * count + self._link[t][groups.ravel()]), count
+            )
             # What one child of one group sends is spread over the links that its members use.
             loads = np.bincount(link, 1.0 / _peers(sender), count)
             up[first : first + count] += loads
             down[first + count : first + 2 * count] += loads
-            child = self._switch[t][ranks]
-        return Reduction(up=up, down=down, latency_s=self.diameter_s(groups) / 2)
+            child = self._switch[t][groups]
+            # A group whose ranks have all met goes no further up.
+            apart = (child != child[:, :1]).any(axis=1)
+            groups, child = groups[apart], child[apart]
+            if not len(groups):
+                break
+        return Reduction(up=up, down=down, latency_s=latency_s)
 
     @cached_property
     def _first_node(self) -> list[int]:
