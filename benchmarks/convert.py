@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import peak_bytes
 from tracer.convert import convert
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -57,7 +57,6 @@ def measure(file: Path) -> dict[str, float]:
     """Seconds on the clock and of this process, and the most memory (bytes) that it ever had."""
     start_s, own_s = time.perf_counter(), time.process_time()
     _, report = convert(file)
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in kB but on macOS
     return {
         "events": report.file.events,
         "kernels": report.file.kernels,
@@ -65,7 +64,7 @@ def measure(file: Path) -> dict[str, float]:
         "attributed": report.attributed,
         "seconds": time.perf_counter() - start_s,
         "own_seconds": time.process_time() - own_s,
-        "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        "memory_bytes": peak_bytes(),
     }
 
 

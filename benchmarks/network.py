@@ -8,13 +8,13 @@ that a busy machine disturbs less; the least of several runs.
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.memory import peak_bytes
 from triosim import ConfigError, Result, Scenario, collective, simulate
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.topology import describe
@@ -81,7 +81,7 @@ def measure_step(gpus: int, straggler: bool) -> None:
     found = {
         "cold_ms": cold_ms,
         "warm_ms": warm_ms,
-        "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "mb": peak_bytes() / 2**20,
         "tasks": len(result.tasks.program),
         "links": len(result.tasks.program.links),
     }
