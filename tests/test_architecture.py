@@ -24,13 +24,16 @@ ALLOWED = {
     "parallel": {"errors", "trace", "network", "engine"},
     "schedules": {"errors", "network", "engine"},
     "pipelines": {"errors", "schedules"},
-    "scenario": {"errors", "hardware", "network"},
+    "legal": {"errors"},
+    "scenario": {"errors", "hardware", "network", "legal"},
     "analysis": {"errors", "trace", "network", "engine", "parallel"},
     "notes": {"errors", "hardware", "trace", "network", "engine", "parallel", "scenario"},
     "size": {"errors", "trace", "engine", "parallel", "scenario", "jitter"},
     "jitter": set(),
     "collective": {"errors", "network"},
-    "result": {"errors", "engine", "network", "analysis", "scenario", "trace", "jitter"},
+    "result": {
+        "errors", "engine", "network", "analysis", "scenario", "trace", "jitter", "legal",
+    },
     "joined": {"network", "scenario"},
     "variation": {"jitter", "parallel", "scenario"},
     "simulate": {
@@ -39,7 +42,7 @@ ALLOWED = {
     },
     "train": {
         "errors", "hardware", "trace", "network", "engine", "schedules", "mesh", "workload",
-        "compile", "analysis", "result",
+        "compile", "analysis", "result", "legal",
     },
     "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
     "commands": {

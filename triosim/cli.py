@@ -27,7 +27,8 @@ from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
 from triosim.network.topology.describe import Description
 from triosim.result import Result
-from triosim.scenario import SPEEDS, Scenario, read_scenario
+from triosim.legal import SPEEDS
+from triosim.scenario import Scenario, read_scenario
 from triosim.simulate import simulate
 
 

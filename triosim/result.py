@@ -25,7 +25,8 @@ from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
 from triosim.jitter import StepTimes
 from triosim.network.cluster import Carried
-from triosim.scenario import SCHEMA_VERSION, Scenario
+from triosim.legal import SCHEMA_VERSION
+from triosim.scenario import Scenario
 from triosim.trace import PROVENANCES
 
 MAX_LISTED_RANKS = 64

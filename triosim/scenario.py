@@ -15,11 +15,18 @@ from typing import Any
 
 from triosim.errors import ConfigError, counted
 from triosim.hardware import load_gpu
+from triosim.legal import (
+    SCHEMA_VERSION,
+    as_whole,
+    number,
+    rank_speeds,
+    read_json,
+    saved_fields,
+)
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.optical import mesh_factorisations
 from triosim.network.topology.describe import Description, describe, is_generic
 
-SCHEMA_VERSION = 1
 MAX_GPUS = 2**20
 MAX_BATCH = 2**30
 SAMPLE_TRACES = Path(__file__).resolve().parent.parent / "sample_trace"
@@ -65,7 +72,6 @@ NUMBERS: Mapping[str, tuple[float, float]] = {
     "jitter": (0, 1),
 }
 OVERLAP_SLOWDOWN = (0.0, 10.0)
-SPEEDS = (1e-3, 1e3)
 SWITCHES = ("resident", "fold", "protocol")
 NOT_NONE = ("case", "gpus", "accumulate", "capacity_log2", "slow_every", "seed")
 
@@ -134,7 +140,7 @@ class Scenario:
         for name, (low, high) in WHOLE_NUMBERS.items():
             self._set(name, _whole(name, getattr(self, name), low, high))
         for name, (least, most) in NUMBERS.items():
-            self._set(name, _number(name, getattr(self, name), least, most))
+            self._set(name, number(name, getattr(self, name), least, most))
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
@@ -142,7 +148,7 @@ class Scenario:
         for name in SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(name, getattr(self, name), "must be true or false")
-        self._set("rank_speed", _speeds(self.rank_speed, self.gpus))
+        self._set("rank_speed", rank_speeds(self.rank_speed, self.gpus))
         for name in ("gpu", "trace_gpu"):
             self._set(name, _gpu(name, getattr(self, name)))
         self._check_batches()
@@ -176,7 +182,7 @@ class Scenario:
             if self.algorithm not in known:
                 raise ConfigError("algorithm", self.algorithm, f"must be {', '.join(known)}")
         if self.overlap_slowdown is not None:
-            value = _number("overlap_slowdown", self.overlap_slowdown, *OVERLAP_SLOWDOWN)
+            value = number("overlap_slowdown", self.overlap_slowdown, *OVERLAP_SLOWDOWN)
             self._set("overlap_slowdown", value)
         self._set("dead_links", _faults(self.dead_links))
 
@@ -260,37 +266,12 @@ class Scenario:
 
 def checked_fields(values: object) -> dict[str, Any]:
     """The fields of a saved scenario by name, the version checked and taken off."""
-    if not isinstance(values, Mapping):
-        raise ConfigError("scenario", type(values).__name__, "must be a JSON object")
-    given = dict(values)
-    version = given.pop("schema_version", SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
-        raise ConfigError("schema_version", version, f"this program reads version {SCHEMA_VERSION}")
-    known = [field.name for field in fields(Scenario)]
-    for name in given:
-        if name not in known:
-            raise ConfigError("scenario", name, f"no such field; known are {', '.join(known)}")
-    if isinstance(given.get("rank_speed"), Mapping):
-        given["rank_speed"] = {_rank(rank): speed for rank, speed in given["rank_speed"].items()}
-    return given
+    return saved_fields(values, [field.name for field in fields(Scenario)])
 
 
 def read_scenario(path: str | Path) -> dict[str, Any]:
     """The fields that a saved scenario file sets."""
-    try:
-        values = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigError("scenario", path, error.strerror or "cannot be read") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError("scenario", path, f"not a JSON file ({error})") from None
-    return checked_fields(values)
-
-
-def _rank(text: object) -> int:
-    try:
-        return int(str(text))
-    except ValueError:
-        raise ConfigError("rank_speed", text, "a rank is a whole number from 0") from None
+    return checked_fields(read_json("scenario", path))
 
 
 def _folder(name: str, value: object) -> str:
@@ -303,31 +284,14 @@ def _folder(name: str, value: object) -> str:
 def _whole(name: str, value: object, low: int, high: int) -> int | None:
     if value is None and name not in NOT_NONE:
         return None
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    try:
-        number = int(value) if whole or hasattr(value, "__index__") else None  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        number = None
-    if isinstance(value, bool) or number is None or not low <= number <= high:
-        if name == "case" and number == 5:
+    found = as_whole(value)
+    if found is None or not low <= found <= high:
+        if name == "case" and found == 5:
             raise ConfigError(
                 name, value, "case 5 (Hop, backup workers) is not offered; use 0 to 4"
             )
         raise ConfigError(name, value, f"must be a whole number from {low} to {high}")
-    return int(number)
-
-
-def _number(name: str, value: object, low: float, high: float) -> float:
-    legal = f"must be a number from {low:g} to {high:g}"
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-        raise ConfigError(name, value, legal)
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not low <= number <= high:
-        raise ConfigError(name, value, legal)
-    return number
+    return found
 
 
 def _gpu(name: str, value: str | None) -> str | None:
@@ -363,18 +327,3 @@ def _fault(text: str) -> tuple[str, float]:
         legal = 'must be a connection, as in "3-4" (dead) or "3-4=0.5", where the share left of its'
         raise ConfigError("dead_links", text, f"{legal} bandwidth is a number from 0 to below 1")
     return name.strip(), share
-
-
-def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
-    if given is None:
-        return None
-    try:
-        pairs = dict(given).items()
-    except (TypeError, ValueError):
-        raise ConfigError("rank_speed", given, "must map ranks to speeds, as in {3: 0.5}") from None
-    speeds = {}
-    for rank, speed in pairs:
-        if isinstance(rank, bool) or rank not in range(gpus):
-            raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
-        speeds[int(rank)] = _number("rank_speed", speed, *SPEEDS)
-    return tuple((rank, speed) for rank, speed in sorted(speeds.items()) if speed != 1) or None

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,10 +11,17 @@ from typing import Any
 from triosim.errors import ConfigError
 from triosim.hardware import load_gpu
 from triosim.hardware.stacks import RANGED, SHARES, Stack, load_stack
+from triosim.legal import (
+    SCHEMA_VERSION,
+    as_whole,
+    number,
+    rank_speeds,
+    read_json,
+    saved_fields,
+)
 from triosim.schedules import SCHEDULES
 from triosim.workload import Transformer, from_config, load_model
 
-SCHEMA_VERSION = 1
 MAX_GPUS = 2**20
 MAX_COUNT = 2**30
 CONTEXTS: Mapping[str, str] = {
@@ -164,7 +169,7 @@ class TrainScenario:
         self._set("extra_ms_per_step", number("extra_ms_per_step", self.extra_ms_per_step, 0, 1e9))
         self._set("expert_skew", number("expert_skew", self.expert_skew, 1, 1e6))
         self._set("bucket_mb", number("bucket_mb", self.bucket_mb, 1e-6, 1e6))
-        self._set("rank_speed", _speeds(self.rank_speed, self.gpus))
+        self._set("rank_speed", rank_speeds(self.rank_speed, self.gpus))
         self._set("constants", _constants(self.constants))
         if self.grid is not None and not isinstance(self.grid, str):
             raise ConfigError("grid", self.grid, "must be text with a line for each stage")
@@ -259,24 +264,12 @@ class TrainScenario:
 
 def checked_fields(values: object) -> dict[str, Any]:
     """The fields of a saved scenario by name, the version checked and taken off."""
-    if not isinstance(values, Mapping):
-        raise ConfigError("scenario", type(values).__name__, "must be a JSON object")
-    given = dict(values)
-    version = given.pop("schema_version", SCHEMA_VERSION)
-    if version != SCHEMA_VERSION:
-        raise ConfigError("schema_version", version, f"this program reads version {SCHEMA_VERSION}")
-    known = [field.name for field in fields(TrainScenario)]
-    for name in given:
-        if name not in known:
-            raise ConfigError("scenario", name, f"no such field; known are {', '.join(known)}")
-    if isinstance(given.get("rank_speed"), Mapping):
-        given["rank_speed"] = {_rank(rank): speed for rank, speed in given["rank_speed"].items()}
-    return given
+    return saved_fields(values, [field.name for field in fields(TrainScenario)])
 
 
 def read_train_scenario(path: str | Path) -> dict[str, Any]:
     """The fields that a saved scenario file sets."""
-    return checked_fields(_read_json("scenario", path))
+    return checked_fields(read_json("scenario", path))
 
 
 def layer_period(recompute: str) -> int:
@@ -287,27 +280,10 @@ def layer_period(recompute: str) -> int:
 
 def whole(name: str, value: object, low: int, high: int) -> int:
     """A whole number in a range, also as 8.0 or a NumPy number."""
-    fits = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    try:
-        found = int(value) if fits or hasattr(value, "__index__") else None  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        found = None
-    if isinstance(value, bool) or found is None or not low <= found <= high:
+    found = as_whole(value)
+    if found is None or not low <= found <= high:
         rest = ", or -1 for what is left" if name in _AXES else ""
         raise ConfigError(name, value, f"must be a whole number from {low} to {high:,}{rest}")
-    return int(found)
-
-
-def number(name: str, value: object, low: float, high: float) -> float:
-    legal = f"must be a number from {low:g} to {high:g}"
-    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
-        raise ConfigError(name, value, legal)
-    try:
-        found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not low <= found <= high:
-        raise ConfigError(name, value, legal)
     return found
 
 
@@ -332,21 +308,6 @@ def _recompute(value: object) -> str:
     raise ConfigError("recompute", value, f"must be {legal}")
 
 
-def _speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
-    if given is None:
-        return None
-    try:
-        pairs = dict(given).items()
-    except (TypeError, ValueError):
-        raise ConfigError("rank_speed", given, "must map ranks to speeds, as in {3: 0.5}") from None
-    speeds = {}
-    for rank, speed in pairs:
-        if isinstance(rank, bool) or rank not in range(gpus):
-            raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
-        speeds[int(rank)] = number("rank_speed", speed, 1e-3, 1e3)
-    return tuple(sorted(pair for pair in speeds.items() if pair[1] != 1)) or None
-
-
 def _constants(given: Any) -> tuple[tuple[str, float], ...] | None:
     if given is None:
         return None
@@ -361,19 +322,3 @@ def _constants(given: Any) -> tuple[tuple[str, float], ...] | None:
         most = 1.0 if name in SHARES else 1e9
         pairs[name] = number("constants", value, 1e-6 if name in SHARES else 0.0, most)
     return tuple(sorted(pairs.items())) or None
-
-
-def _rank(text: object) -> int:
-    try:
-        return int(str(text))
-    except ValueError:
-        raise ConfigError("rank_speed", text, "a rank is a whole number from 0") from None
-
-
-def _read_json(field: str, path: str | Path) -> Any:
-    try:
-        return json.loads(Path(os.fspath(path)).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(field, path, error.strerror or "cannot be read") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(field, path, f"not a JSON file ({error})") from None
