@@ -100,7 +100,7 @@ def _link(given: Mapping[str, Any], view: Parameters, rejected: Sequence[str]) -
 def parameters_of(values: Mapping[str, Any]) -> Parameters:
     """The shortest address of some settings: defaults are left out."""
     said = {
-        name: _text(values[name])
+        name: text_of(values[name])
         for name, setting in SETTINGS.items()
         if name != "mesh_cols" and values[name] != setting.default and setting.matters(values)
     }
@@ -153,7 +153,7 @@ def read_speeds(text: str) -> dict[int, float]:
 
 
 def write_speeds(speeds: Mapping[int, float]) -> str:
-    return ", ".join(f"{rank}={_text(speed)}" for rank, speed in speeds.items())
+    return ", ".join(f"{rank}={text_of(speed)}" for rank, speed in speeds.items())
 
 
 def listed(text: str) -> list[str]:
@@ -167,7 +167,7 @@ def read_faults(text: str) -> dict[str, float]:
 
 
 def write_faults(faults: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}={_text(left)}" if left else name for name, left in faults.items())
+    return ", ".join(f"{name}={text_of(left)}" if left else name for name, left in faults.items())
 
 
 def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any:
@@ -188,7 +188,7 @@ def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any
         return _choice(setting.name, text, setting.choices)
     if setting.kind == "switch":
         return _choice(setting.name, text.lower(), ("true", "false")) == "true"
-    return _number(setting, text)
+    return number_of(setting, text)
 
 
 def _choice(name: str, text: str, choices: Sequence[str]) -> str:
@@ -197,7 +197,8 @@ def _choice(name: str, text: str, choices: Sequence[str]) -> str:
     return text
 
 
-def _number(setting: Setting, text: str) -> int | float:
+def number_of(setting: Setting, text: str) -> int | float:
+    """A number of an address, in the range of its setting."""
     whole = setting.kind == "whole"
     legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
     if not (WHOLE if whole else NUMBER).fullmatch(text):
@@ -220,7 +221,7 @@ def _drop_what_does_not_matter(given: dict[str, Any]) -> list[str]:
     values = {name: given.get(name, s.default) for name, s in SETTINGS.items()}
     unused = [name for name in given if not SETTINGS[name].matters(values)]
     return [
-        f"{name} {_text(given.pop(name))}: {SETTINGS[name].reason}, so it is not used."
+        f"{name} {text_of(given.pop(name))}: {SETTINGS[name].reason}, so it is not used."
         for name in unused
     ]
 
@@ -285,7 +286,7 @@ def _window(texts: Sequence[str]) -> list[str]:
         raise ConfigError("window", _shown(texts), legal) from None
     if not 0 <= low <= high <= 100:
         raise ConfigError("window", _shown(texts), legal)
-    return [_text(low), _text(high)]
+    return [text_of(low), text_of(high)]
 
 
 def _rank(name: str) -> Callable[[Sequence[str]], str]:
@@ -317,7 +318,7 @@ def _shown(texts: Sequence[str]) -> str:
     return " and ".join(texts) or "(empty)"
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """A value as Streamlit writes it into the address."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,9 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dashboard import rejected
-from dashboard.links import NUMBER, WHOLE, Link, Parameters
+from dashboard.links import NUMBER, Link, Parameters, number_of, text_of
 from dashboard.network_settings import AUTO, MAX_TEXT, SETTINGS
-from dashboard.settings import VERSION, Setting
+from dashboard.settings import VERSION
 from triosim.errors import ConfigError
 from triosim.network.collectives.choose import algorithms_for
 
@@ -73,37 +72,17 @@ def _value(name: str, texts: Sequence[str], own: bool) -> Any:
         return text
     if own and NUMBER.fullmatch(text):
         return float(text)
-    return _number(setting, text)
-
-
-def _number(setting: Setting, text: str) -> float:
-    whole = setting.kind == "whole"
-    legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
-    if not (WHOLE if whole else NUMBER).fullmatch(text):
-        raise ConfigError(setting.name, text or "(empty)", legal)
-    number = int(text) if whole else float(text)
-    if not math.isfinite(number) or not setting.low <= number <= setting.high:
-        raise ConfigError(setting.name, text, legal)
-    return number
+    return number_of(setting, text)
 
 
 def parameters_here() -> Parameters:
     """The address of what the widgets say now; defaults are left out."""
     said = {
-        name: _text(st.session_state[name])
+        name: text_of(st.session_state[name])
         for name, setting in SETTINGS.items()
         if st.session_state.get(name, setting.default) not in (setting.default, "")
     }
     return {"v": VERSION, **said}
-
-
-def _text(value: object) -> str:
-    """A value as Streamlit writes it into the address."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
 
 
 def set_to() -> Mapping[str, Any]:
@@ -115,14 +94,6 @@ def set_to() -> Mapping[str, Any]:
         for name, value in values.items()
         if name != "step" and value != SETTINGS[name].default
     }
-
-
-def return_to_settings(arrived: bool) -> None:
-    """Back from another page without an address: open the one that was here."""
-    settings = st.session_state.get("network_address", {})
-    if arrived and not len(st.query_params) and settings.keys() - {"v"}:
-        del st.session_state["page"]
-        st.switch_page("pages/network.py", query_params=settings)
 
 
 def read_address(arrived: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +10,8 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dashboard import rejected
-from dashboard.links import NUMBER, WHOLE, Link, Parameters
-from dashboard.settings import VERSION, Setting
+from dashboard.links import NUMBER, Link, Parameters, number_of, text_of
+from dashboard.settings import VERSION
 from dashboard.train_settings import SETTINGS, values_of
 from triosim.errors import ConfigError
 from triosim.train import TrainScenario
@@ -59,24 +58,13 @@ def _value(name: str, texts: Sequence[str], own: bool) -> Any:
         return texts[0]
     if own and NUMBER.fullmatch(texts[0]):
         return float(texts[0])
-    return _number(setting, texts[0])
-
-
-def _number(setting: Setting, text: str) -> float:
-    whole = setting.kind == "whole"
-    legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
-    if not (WHOLE if whole else NUMBER).fullmatch(text):
-        raise ConfigError(setting.name, text or "(empty)", legal)
-    number = int(text) if whole else float(text)
-    if not math.isfinite(number) or not setting.low <= number <= setting.high:
-        raise ConfigError(setting.name, text, legal)
-    return number
+    return number_of(setting, texts[0])
 
 
 def address_of(values: Mapping[str, Any]) -> Parameters:
     """The address of what the controls say; defaults are left out."""
     return {"v": VERSION} | {
-        name: _text(values[name])
+        name: text_of(values[name])
         for name, setting in SETTINGS.items()
         if values.get(name, setting.default) not in (setting.default, None)
     }
@@ -87,28 +75,11 @@ def link_to(scenario: TrainScenario) -> Parameters:
     return address_of(values_of(scenario))
 
 
-def _text(value: object) -> str:
-    """A value as Streamlit writes it into the address."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return str(value)
-
-
 def set_to() -> Mapping[str, Any]:
     """What the address means now."""
     raw = {name: st.query_params.get_all(name) for name in st.query_params}
     values = read_train(raw, own=True).values
     return {name: value for name, value in values.items() if value != SETTINGS[name].default}
-
-
-def return_to_settings(arrived: bool) -> None:
-    """Back from another page without an address: open the one that was here."""
-    settings = st.session_state.get("train_address", {})
-    if arrived and not len(st.query_params) and settings.keys() - {"v"}:
-        del st.session_state["page"]
-        st.switch_page("pages/train.py", query_params=settings)
 
 
 def read_address(arrived: bool) -> None:

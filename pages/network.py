@@ -3,8 +3,9 @@
 import streamlit as st
 
 from dashboard import complaints, look, network_more, network_tabs, rejected
+from dashboard.address import return_to
 from dashboard.network_answers import studied
-from dashboard.network_links import parameters_here, read_address, return_to_settings, set_to
+from dashboard.network_links import parameters_here, read_address, set_to
 from dashboard.network_settings import TABS
 from dashboard.network_side import Chosen, choose, sentence
 from dashboard.network_study import Study
@@ -54,7 +55,7 @@ def _view(name: str, chosen: Chosen, found: Study | None) -> None:
 
 
 arrived = look.open_page("network", VERSION)
-return_to_settings(arrived)
+return_to("pages/network.py", "network_address", arrived=arrived)
 read_address(arrived)
 with st.sidebar:
     chosen = choose()

@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dashboard import look, rejected, views
+from dashboard.address import return_to
 from dashboard.controls import Controls, sidebar
 from dashboard.export import export
 from dashboard.joined import network_caption
@@ -21,17 +22,6 @@ from dashboard.settings import SETTINGS, VERSION
 from dashboard.traces_store import is_upload, uploads
 from triosim.errors import TrioSimError
 from triosim.result import Result
-
-
-def return_to_settings(arrived: bool) -> None:
-    """Back from another page without an address: open the one that was here.
-
-    Streamlit leaves a bare address behind when a page is left, so the browser's Back finds that.
-    """
-    settings = st.session_state.get("address", {})
-    if arrived and not len(st.query_params) and settings.keys() - {"v"}:
-        del st.session_state["page"]
-        st.switch_page("pages/simulate.py", query_params=settings)
 
 
 def read_address(traces: list[str], arrived: bool) -> None:
@@ -74,7 +64,7 @@ def result_or_sentence(controls: Controls) -> Result | None:
 
 arrived = look.open_page("simulate", VERSION)
 traces = [*shipped_traces(), *uploads()]
-return_to_settings(arrived)
+return_to("pages/simulate.py", "address", arrived=arrived)
 read_address(traces, arrived)
 controls = sidebar(traces)
 rejected.show("simulate", (controls.values, looked_at()))

@@ -3,11 +3,12 @@
 import streamlit as st
 
 from dashboard import look, rejected, views
+from dashboard.address import return_to
 from dashboard.settings import VERSION
 from dashboard.train_controls import Controls
 from dashboard.train_export import export_tab
 from dashboard.train_head import headline, measured, title_of
-from dashboard.train_links import address_of, read_address, return_to_settings, set_to
+from dashboard.train_links import address_of, read_address, set_to
 from dashboard.train_mesh import mesh_tab
 from dashboard.train_run import Answer, answer_to
 from dashboard.train_settings import TABS, VIEW, scenario_of
@@ -38,7 +39,7 @@ def tabs(result: TrainResult) -> None:
 
 
 arrived = look.open_page("train", VERSION)
-return_to_settings(arrived)
+return_to("pages/train.py", "train_address", arrived=arrived)
 read_address(arrived)
 with st.sidebar:
     controls = choose()

@@ -25,9 +25,9 @@ from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
 from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
+from triosim.legal import SPEEDS
 from triosim.network.topology.describe import Description
 from triosim.result import Result
-from triosim.legal import SPEEDS
 from triosim.scenario import Scenario, read_scenario
 from triosim.simulate import simulate
 

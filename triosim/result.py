@@ -24,8 +24,8 @@ from triosim.engine.program import RankClass
 from triosim.engine.timeline import Timeline
 from triosim.errors import ConfigError
 from triosim.jitter import StepTimes
-from triosim.network.cluster import Carried
 from triosim.legal import SCHEMA_VERSION
+from triosim.network.cluster import Carried
 from triosim.scenario import Scenario
 from triosim.trace import PROVENANCES
 
