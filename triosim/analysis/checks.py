@@ -7,6 +7,7 @@ bug of the engine and never a property of the scenario.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -87,12 +88,13 @@ def _classes_sum(result: Measured) -> Outcome:
 def _critical_path(result: Measured) -> Outcome:
     """Walk back from the last task: every task on the way starts when the one before it ends."""
     timeline = result.tasks
-    length, task, broken = 0.0, int(np.argmax(timeline.end_s)) if len(timeline.end_s) else -1, 0
+    start_s, end_s = timeline.start_s.tolist(), timeline.end_s.tolist()
+    length, task, broken = 0.0, int(np.argmax(timeline.end_s)) if end_s else -1, 0
     while task >= 0:
-        length += float(timeline.end_s[task] - timeline.start_s[task])
+        length += end_s[task] - start_s[task]
         previous = timeline.critical[task]
-        expected = timeline.end_s[previous] if previous >= 0 else 0.0
-        broken += timeline.start_s[task] != expected
+        expected = end_s[previous] if previous >= 0 else 0.0
+        broken += start_s[task] != expected
         task = previous
     yield (
         "critical-path",
@@ -115,10 +117,11 @@ def _links(result: Measured) -> Outcome:
         f"{over * 100:.4g} %.",
     )
     sent = np.zeros(len(program.links))
-    for load in program.loads:
-        for part in load.parts:
+    different = {id(load): load for load in program.loads}
+    for key, times in Counter(map(id, program.loads)).items():
+        for part in different[key].parts:
             for link, size in part.bytes_by_link:
-                sent[link] += size
+                sent[link] += times * size
     difference = float(np.abs(sent - timeline.carried_bytes).max(initial=0.0))
     yield (
         "bytes-delivered",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triosim.analysis.breakdown import Breakdown, transfer_key
+from triosim.engine.columns import Integers
 from triosim.engine.timeline import Timeline
 
 
@@ -34,29 +35,22 @@ def summarise_communication(
     """One row per kind and purpose, the longest exposed first."""
     program = timeline.program
     ranks = sum(len(c.members) for c in program.classes)
-    rows: dict[tuple[str, str], dict[int, list[int]]] = {}
-    for task, transfer in enumerate(program.transfer):
-        if transfer >= 0:
-            by_class = rows.setdefault(transfer_key(timeline, task), {})
-            by_class.setdefault(timeline.class_list[task], []).append(task)
+    moved_bytes, sent_bytes = np.array(program.bytes), np.array(program.sent_bytes)
     result = []
-    for (kind, purpose), by_class in rows.items():
+    for (kind, purpose), tasks in _by_kind(timeline).items():
+        sizes = moved_bytes if kind in ("fetch", "store") else sent_bytes
+        classes = timeline.rank_class[tasks]
         moved = busy = exposed = 0.0
-        for c, rank_class in enumerate(program.classes):
-            members = len(rank_class.members)
-            own = by_class.get(c, [])
-            remote = kind in ("fetch", "store")
-            sizes = program.bytes if remote else program.sent_bytes
-            moved += members * sum(sizes[task] for task in own)
+        for c in np.unique(classes).tolist():
+            members, own = len(program.classes[c].members), tasks[classes == c]
+            moved += members * float(sizes[own].sum())
             busy += members * _union_s(timeline, own)
             exposed += members * breakdowns[c].exposed_s.get((kind, purpose), 0.0)
         result.append(
             Communication(
                 kind=kind,
                 purpose=purpose,
-                transfers=len(
-                    {program.transfer[task] for own in by_class.values() for task in own}
-                ),
+                transfers=len(np.unique(timeline.first_end[tasks])),
                 bytes=moved,
                 busy_s=busy / ranks,
                 exposed_s=exposed / ranks,
@@ -65,11 +59,27 @@ def summarise_communication(
     return sorted(result, key=lambda row: (-row.exposed_s, -row.busy_s, row.kind, row.purpose))
 
 
-def _union_s(timeline: Timeline, tasks: Sequence[int]) -> float:
+def _by_kind(timeline: Timeline) -> dict[tuple[str, str], Integers]:
+    """The ends of transfers by kind and purpose."""
+    program, ends = timeline.program, np.flatnonzero(timeline.is_transfer)
+    phase, purpose, transfer = program.phase, program.purpose, program.transfer
+    codes: dict[tuple[str, str], int] = {}
+    code = np.array(
+        [
+            codes.setdefault((phase[end], purpose[transfer[end]]), len(codes))
+            for end in ends.tolist()
+        ]
+    )
+    kinds: dict[tuple[str, str], list[Integers]] = {}
+    for number in codes.values():
+        own = ends[code == number]
+        kinds.setdefault(transfer_key(timeline, int(own[0])), []).append(own)
+    return {key: np.concatenate(parts) for key, parts in kinds.items()}
+
+
+def _union_s(timeline: Timeline, tasks: Integers) -> float:
     """Time in which at least one of the tasks is under way."""
-    if not tasks:
-        return 0.0
-    start, end = timeline.start_s[list(tasks)], timeline.end_s[list(tasks)]
+    start, end = timeline.start_s[tasks], timeline.end_s[tasks]
     order = np.argsort(start, kind="stable")
     start, end = start[order], end[order]
     reached = np.maximum.accumulate(end)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from triosim.engine.timeline import Integers, Timeline
+from triosim.engine.columns import Integers
+from triosim.engine.timeline import Timeline
 from triosim.trace.memory import Role
 
 CATEGORIES = tuple(str(role) for role in Role)
@@ -24,9 +26,11 @@ class MemoryCurve:
     time_s: npt.NDArray[np.float64]
     bytes_by_category: Mapping[str, npt.NDArray[np.int64]]
 
-    @property
+    @cached_property
     def total_bytes(self) -> npt.NDArray[np.int64]:
-        total: npt.NDArray[np.int64] = np.sum(list(self.bytes_by_category.values()), axis=0)
+        total = np.zeros(len(self.time_s), dtype=np.int64)
+        for levels in self.bytes_by_category.values():
+            total += levels
         return total
 
     @property
@@ -53,15 +57,16 @@ def memory_curves(timeline: Timeline, categories: Sequence[str] = CATEGORIES) ->
     starts = np.searchsorted(timeline.rank_class[task[order]], np.arange(1, len(program.classes)))
     curves = []
     for resident, own in zip(program.resident, np.split(order, starts), strict=True):
-        changes = np.zeros((len(own) + 1, len(categories)), dtype=np.int64)
+        # One row for each category: sums over neighbours in memory take a third of the time.
+        changes = np.zeros((len(categories), len(own) + 1), dtype=np.int64)
         for name, start in resident:
-            changes[0, codes[name]] += start
-        changes[np.arange(1, len(own) + 1), category[own]] = size[own]
-        levels = np.cumsum(changes, axis=0)
+            changes[codes[name], 0] += start
+        changes[category[own], np.arange(1, len(own) + 1)] = size[own]
+        levels = np.cumsum(changes, axis=1)
         curves.append(
             MemoryCurve(
                 time_s=np.concatenate(([0.0], time_s[own])),
-                bytes_by_category={name: levels[:, i] for name, i in codes.items()},
+                bytes_by_category={name: levels[i] for name, i in codes.items()},
             )
         )
     return curves

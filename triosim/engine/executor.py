@@ -1,4 +1,4 @@
-"""Run a program in SimPy: one process for each stream, one fabric for the network.
+"""Run a program on SimPy's clock: each stream works through its tasks, one fabric is the network.
 
 Nothing here knows what a parallelism is. At equal times SimPy keeps the order of insertion, so the
 same program always gives the same timeline.
@@ -6,153 +6,248 @@ same program always gives the same timeline.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
 import simpy
 from simpy.core import EmptySchedule
 
-from triosim.engine.overlap import Overlap
-from triosim.engine.program import Program
+from triosim.engine.columns import Columns
+from triosim.engine.overlap import Computation, Overlap
+from triosim.engine.program import COPY_ENGINE_PHASES, Program
+from triosim.engine.repeats import Repeats, State
 from triosim.engine.timeline import Timeline
 from triosim.errors import Infeasible
-from triosim.network.fabric import Fabric
+from triosim.network.fabric import Fabric, Flow
 from triosim.network.optical import CircuitSwitch
 
-Process = Generator[simpy.Event, Any, None]
-
-COPY_ENGINE_PHASES = ("fetch", "store")  # these take nothing from the computation beside them
+READY, BLOCKED, JOINED, RUNNING, ENDED = range(5)  # what a stream does
 
 
-def execute(program: Program, circuits: CircuitSwitch | None = None) -> Timeline:
+def execute(
+    program: Program, circuits: CircuitSwitch | None = None, *, repeat: bool = True
+) -> Timeline:
     """Every task's start and end.
+
+    With `repeat`, stretches between the program's marks that begin in the same state as one before
+    them are not run again (`triosim.engine.repeats`).
 
     Raises `Infeasible` where tasks wait for each other in a circle; with unlimited memory no
     program of `triosim.parallel` does.
     """
     env = simpy.Environment()
+    columns = Columns.of(program)
     fabric = Fabric(env, program.links, circuits)
-    run = _Run(program, env, fabric)
-    for stream, queue in zip(program.streams, _queues(program), strict=True):
-        env.process(run.stream(queue, stream.rank_class))
+    repeats = Repeats(program, columns) if repeat and program.marks and not circuits else None
+    run = _Run(program, columns, env, fabric, repeats)
+    run.begin()
     events = 0
     with suppress(EmptySchedule):
         while True:
             env.step()
             events += 1
-    if len(run.log) != 2 * len(program):
-        stuck = run.first_unfinished()
+    stuck = run.first_unfinished()
+    if stuck is not None:
         raise Infeasible(
             f"The step cannot end: {program.name[stuck]} on rank "
             f"{program.classes[program.streams[program.stream[stuck]].rank_class].rank} waits for "
             "memory or a transfer that never comes; raise the memory capacity."
         )
-    return Timeline(
+    start_s, end_s = np.array(run.start_s), np.array(run.end_s)
+    log = np.array(run.log, dtype=np.int64)
+    if repeats is not None:
+        log = repeats.fill(start_s, end_s, log)
+    timeline = Timeline(
         program=program,
-        start_s=np.array(run.start_s),
-        end_s=np.array(run.end_s),
-        log=np.array(run.log, dtype=np.int64),
+        start_s=start_s,
+        end_s=end_s,
+        log=log,
         carried_bytes=np.array(fabric.carried_bytes),
         peak_bytes_per_s=np.array(fabric.peak_bytes_per_s),
         link_steps=fabric.steps,
         events=events,
     )
-
-
-def _queues(program: Program) -> list[list[int]]:
-    queues: list[list[int]] = [[] for _ in program.streams]
-    for task, stream in enumerate(program.stream):
-        queues[stream].append(task)
-    return queues
+    # NOTE: what is read off the timeline needs them again; they are a tenth of a long run.
+    vars(timeline)["columns"] = columns
+    return timeline
 
 
 class _Run:
-    """Counters of what each task still waits for, and what wakes up when it ends.
+    """Where every stream is, and what each task still waits for.
 
-    `log` is the exact order of events: t for the start of task t, ~t for its end.
+    A stream's `head` is the place of the first of its tasks that has not ended. `log` is the exact
+    order of events: t for the start of task t, ~t for its end. Times are those of SimPy's clock and
+    `ahead_s`.
     """
 
-    def __init__(self, program: Program, env: simpy.Environment, fabric: Fabric) -> None:
+    def __init__(
+        self,
+        program: Program,
+        columns: Columns,
+        env: simpy.Environment,
+        fabric: Fabric,
+        repeats: Repeats | None,
+    ) -> None:
         count = len(program)
         self._program = program
         self._env = env
         self._fabric = fabric
-        self._blockers = [len(waits) for waits in program.waits]
-        self._dependents: defaultdict[int, list[int]] = defaultdict(list)
-        for task, waits in enumerate(program.waits):
-            for other in waits:
-                self._dependents[other].append(task)
-        self._waiting: dict[int, simpy.Event] = {}
-        self._missing = [len(ends) for ends in program.ends]
-        self._arrived: list[simpy.Event | None] = [None] * len(program.loads)
-        slowdown = program.overlap_slowdown
-        self._overlap = Overlap(env, len(program.classes), slowdown) if slowdown else None
+        self._repeats = repeats
+        self._marks = frozenset(program.marks if repeats is not None else ())
+        self._queues = [columns.tasks(s).tolist() for s in range(len(program.streams))]
+        self._blockers = np.diff(columns.wait_first).tolist()
+        self._dependents, self._dependents_from = columns.dependents()
+        self._missing = list(map(len, program.ends))
+        self._classes = [stream.rank_class for stream in program.streams]
+        self._slowed: dict[int, list[int]] = {}
+        self._overlap = Overlap(env, len(program.classes), program.overlap_slowdown)
+        self._heads = [0] * len(self._queues)
+        self._states = [READY] * len(self._queues)
+        self._under_way: list[Flow | Computation | None] = [None] * len(self._queues)
+        streams = range(len(self._queues))
+        self._ends = [partial(self._end, stream) for stream in streams]
+        self._deliveries = [partial(self._deliver, stream) for stream in streams]
+        self._ready: deque[int] = deque()
+        self.ahead_s = 0.0
         self.start_s = [0.0] * count
         self.end_s = [0.0] * count
         self.log: list[int] = []
 
-    def stream(self, queue: list[int], rank_class: int) -> Process:
-        """Work through one stream of a class in order."""
-        env, program, overlap = self._env, self._program, self._overlap
-        compute: Callable[[float], simpy.Event] = (
-            env.timeout if overlap is None else partial(overlap.compute, rank_class)
-        )
-        blockers, transfers, durations_s = self._blockers, program.transfer, program.duration_s
-        for task in queue:
-            if blockers[task]:
-                ready = self._waiting[task] = env.event()
-                yield ready
-            transfer = transfers[task]
+    def begin(self) -> None:
+        """At time 0 every stream begins."""
+        self._ready.extend(range(len(self._queues)))
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let streams that can go on do so, in the order in which they became able to."""
+        ready = self._ready
+        while ready:
+            self._proceed(ready.popleft())
+
+    def _proceed(self, stream: int) -> None:
+        """Start what is at a stream's head."""
+        queue, heads, program = self._queues[stream], self._heads, self._program
+        while heads[stream] < len(queue):
+            task = queue[heads[stream]]
+            if self._blockers[task]:
+                self._states[stream] = BLOCKED
+                return
+            if task in self._marks:
+                self._skip()
+                task = queue[heads[stream]]
+            transfer = program.transfer[task]
             if transfer >= 0:
-                yield self._join(transfer)
-            else:
-                self.start_s[task] = env.now
-                self.log.append(task)
-                duration_s = durations_s[task]
-                if duration_s > 0:
-                    yield compute(duration_s)
-            self._finish(task)
+                self._join(stream, transfer)
+                return
+            self.start_s[task] = self._env.now + self.ahead_s
+            self.log.append(task)
+            if program.duration_s[task] > 0:
+                self._states[stream] = RUNNING
+                self._under_way[stream] = self._overlap.compute(
+                    self._classes[stream], program.duration_s[task], self._ends[stream]
+                )
+                return
+            self._finish(stream, task)
+        self._states[stream] = ENDED
 
-    def _join(self, transfer: int) -> simpy.Event:
+    def _end(self, stream: int) -> None:
+        """A computation has ended."""
+        self._states[stream] = READY
+        self._finish(stream, self._queues[stream][self._heads[stream]])
+        self._ready.appendleft(stream)
+        self._go_on()
+
+    def _join(self, stream: int, transfer: int) -> None:
         """One more end is ready; the last one sets the transfer off."""
-        done = self._arrived[transfer]
-        if done is None:
-            done = self._arrived[transfer] = self._env.event()
+        self._states[stream] = JOINED
         self._missing[transfer] -= 1
-        if self._missing[transfer] == 0:
-            for end in self._program.ends[transfer]:
-                self.start_s[end] = self._env.now
-                self.log.append(end)
-            delivered = self._fabric.transfer(self._program.loads[transfer])
-            if self._overlap is not None:
-                self._slow_down(self._overlap, transfer, delivered)
-            if len(self._program.ends[transfer]) == 1:
-                return delivered
-            delivered.callbacks.append(done.trigger)
-        return done
-
-    def _slow_down(self, overlap: Overlap, transfer: int, delivered: simpy.Event) -> None:
-        """The computations of the transfer's ranks, until it has arrived."""
-        program = self._program
+        if self._missing[transfer]:
+            return
+        program, now = self._program, self._env.now + self.ahead_s
         for end in program.ends[transfer]:
-            if program.phase[end] not in COPY_ENGINE_PHASES:
-                overlap.transfer(program.streams[program.stream[end]].rank_class, delivered)
+            self.start_s[end] = now
+            self.log.append(end)
+            self._states[program.stream[end]] = RUNNING
+        self._under_way[stream] = self._fabric.send(
+            program.loads[transfer], self._deliveries[stream]
+        )
+        self._count(transfer, +1)
 
-    def _finish(self, task: int) -> None:
-        self.end_s[task] = self._env.now
+    def _count(self, transfer: int, change: int) -> None:
+        """Slow down the computations of the transfer's ranks until it has arrived."""
+        program = self._program
+        if not program.overlap_slowdown:
+            return
+        slowed = self._slowed.get(transfer)
+        if slowed is None:
+            slowed = self._slowed[transfer] = [
+                self._classes[program.stream[end]]
+                for end in program.ends[transfer]
+                if program.phase[end] not in COPY_ENGINE_PHASES
+            ]
+        for rank_class in slowed:
+            self._overlap.count(rank_class, change)
+
+    def _deliver(self, stream: int) -> None:
+        """The transfer at a stream's head has arrived at all of its ends."""
+        program = self._program
+        transfer = program.transfer[self._queues[stream][self._heads[stream]]]
+        self._count(transfer, -1)
+        ends = program.ends[transfer]
+        for end in ends:
+            self._states[program.stream[end]] = READY
+            self._finish(program.stream[end], end)
+        self._ready.extendleft(program.stream[end] for end in reversed(ends))
+        self._go_on()
+
+    def _finish(self, stream: int, task: int) -> None:
+        self.end_s[task] = self._env.now + self.ahead_s
         self.log.append(~task)
-        blockers = self._blockers
-        for other in self._dependents.get(task, ()):
+        self._under_way[stream] = None
+        self._heads[stream] += 1
+        blockers, first = self._blockers, self._dependents_from
+        for other in self._dependents[first[task] : first[task + 1]]:
             blockers[other] -= 1
             if not blockers[other]:
-                ready = self._waiting.pop(other, None)
-                if ready is not None:
-                    ready.succeed()
+                waiting = self._program.stream[other]
+                queue, head = self._queues[waiting], self._heads[waiting]
+                if self._states[waiting] == BLOCKED and queue[head] == other:
+                    self._states[waiting] = READY
+                    self._ready.append(waiting)
 
-    def first_unfinished(self) -> int:
-        ended = {~entry for entry in self.log if entry < 0}
-        return next(task for task in range(len(self._program)) if task not in ended)
+    def _skip(self) -> None:
+        """At a mark: what would only repeat what has been run is not run."""
+        repeats, now = self._repeats, self._env.now
+        assert repeats is not None
+        under_way = [(s, what) for s, what in enumerate(self._under_way) if what is not None]
+        phases = (part for s, what in under_way for part in (s, what.phase))
+        state = State(
+            now_s=now + self.ahead_s,
+            clock_s=now,
+            heads=self._heads.copy(),
+            does=(*self._states, *self._ready, -1, *phases),
+            left_s=[what.left_s(now) for _, what in under_way],
+            logged=len(self.log),
+            stepped=list(map(len, self._fabric.steps)),
+            carried_bytes=self._fabric.carried_bytes.copy(),
+        )
+        skipped = repeats.find(state, self.log, self.start_s, self.end_s)
+        if skipped is None:
+            return
+        self._fabric.repeat(skipped.stretch)
+        self.ahead_s = self._fabric.ahead_s = skipped.ahead_s
+        self._blockers = skipped.blockers
+        for stream, joined in enumerate(self._states):
+            if joined in (JOINED, RUNNING):
+                queue = self._queues[stream]
+                here = self._program.transfer[queue[self._heads[stream]]]
+                if here >= 0:
+                    there = self._program.transfer[queue[skipped.heads[stream]]]
+                    self._missing[there] = self._missing[here]
+        self._heads[:] = skipped.heads
+
+    def first_unfinished(self) -> int | None:
+        heads = zip(self._queues, self._heads, strict=True)
+        return min((queue[head] for queue, head in heads if head < len(queue)), default=None)

@@ -8,19 +8,38 @@ there are. The transfers themselves are not slowed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import simpy
+
+from triosim.network.clock import Alarm, after
 
 
 class Computation:
-    """A computation under way; `left_s` is what it would still take with nothing beside it."""
+    """A computation under way; at `since` it would still have taken `work_s` with nothing beside
+    it, and takes `stretch` times that. Its `alarm` rings at `rings_s`, at its end or before."""
 
-    __slots__ = ("done", "left_s", "since", "version")
+    __slots__ = ("alarm", "done", "rings_s", "since", "stretch", "work_s")
 
-    def __init__(self, duration_s: float, done: simpy.Event) -> None:
+    def __init__(self, work_s: float, stretch: float, done: Callable[[], object]) -> None:
+        self.work_s = work_s
         self.done = done
-        self.left_s = duration_s
-        self.since = 0.0
-        self.version = 0
+        self.since = self.rings_s = 0.0
+        self.stretch = stretch
+        self.alarm: Alarm | None = None
+
+    @property
+    def end_s(self) -> float:
+        """If nothing changes."""
+        return self.since + self.work_s * self.stretch
+
+    @property
+    def phase(self) -> int:
+        """Nothing else is to be told of it."""
+        return 0
+
+    def left_s(self, now: float) -> float:
+        return self.end_s - now
 
 
 class Overlap:
@@ -32,41 +51,48 @@ class Overlap:
         self._transfers = [0] * rank_classes
         self._running: list[Computation | None] = [None] * rank_classes
 
-    def compute(self, rank_class: int, duration_s: float) -> simpy.Event:
-        """Start a computation now; the event fires when it ends."""
-        computation = Computation(duration_s, self._env.event())
-        self._running[rank_class] = computation
-        self._run(rank_class, computation, self._stretch(rank_class))
-        return computation.done
-
-    def transfer(self, rank_class: int, arrived: simpy.Event) -> None:
-        """One more transfer of the class is under way, until the event."""
-        self._count(rank_class, +1)
-        arrived.callbacks.append(lambda _: self._count(rank_class, -1))
-
-    def _count(self, rank_class: int, change: int) -> None:
-        """Where the rate changes, book what was done at the old one and go on at the new one."""
-        before = self._stretch(rank_class)
-        self._transfers[rank_class] += change
-        after = self._stretch(rank_class)
-        computation = self._running[rank_class]
-        if computation is not None and after != before:
-            passed_s = self._env.now - computation.since
-            computation.left_s = max(0.0, computation.left_s - passed_s / before)
-            self._run(rank_class, computation, after)
-
-    def _stretch(self, rank_class: int) -> float:
-        return self._slowed if self._transfers[rank_class] else 1.0
-
-    def _run(self, rank_class: int, computation: Computation, stretch: float) -> None:
+    def compute(
+        self, rank_class: int, duration_s: float, done: Callable[[], object]
+    ) -> Computation:
+        """Start a computation now; `done` is called when it ends."""
+        stretch = self._slowed if self._transfers[rank_class] else 1.0
+        computation = self._running[rank_class] = Computation(duration_s, stretch, done)
         computation.since = self._env.now
-        computation.version = version = computation.version + 1
-        self._env.timeout(computation.left_s * stretch).callbacks.append(
-            lambda _: self._end(rank_class, computation, version)
+        self._set(rank_class, computation)
+        return computation
+
+    def count(self, rank_class: int, change: int) -> None:
+        """A transfer of the class begins (1) or has arrived (-1).
+
+        Where the rate changes, book what was done at the old one and go on at the new one.
+        """
+        self._transfers[rank_class] += change
+        computation = self._running[rank_class]
+        if computation is None:
+            return
+        stretch = self._slowed if self._transfers[rank_class] else 1.0
+        if stretch != computation.stretch:
+            now = self._env.now
+            passed_s = (now - computation.since) / computation.stretch
+            computation.work_s = max(0.0, computation.work_s - passed_s)
+            computation.since, computation.stretch = now, stretch
+            if computation.end_s < computation.rings_s:
+                assert computation.alarm is not None
+                computation.alarm.cancel()
+                self._set(rank_class, computation)
+
+    def _set(self, rank_class: int, computation: Computation) -> None:
+        """NOTE: an end that moves back needs no new alarm before the old one has rung; that saves
+        two of three where transfers come and go."""
+        now, end_s = self._env.now, computation.end_s
+        computation.rings_s = end_s
+        computation.alarm = after(
+            self._env, end_s - now, lambda _: self._ring(rank_class, computation)
         )
 
-    def _end(self, rank_class: int, computation: Computation, version: int) -> None:
-        if version != computation.version:
-            return  # its rate has changed since; a later timeout is the right one
+    def _ring(self, rank_class: int, computation: Computation) -> None:
+        if computation.end_s > self._env.now:
+            self._set(rank_class, computation)
+            return
         self._running[rank_class] = None
-        computation.done.succeed()
+        computation.done()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from triosim.errors import Infeasible
 from triosim.network.links import Link, Load
@@ -20,6 +21,8 @@ MAX_TASKS = 2_000_000
 
 COMPUTE_PHASES = ("forward", "backward", "optimizer")
 LAUNCH_PHASE = "launch"  # the CPU hands a task to the GPU; on a stream of its own
+COPY_ENGINE_PHASES = ("fetch", "store")  # these take nothing from the computation beside them
+_UNSENT = ("fetch", "store", "recv")  # phases of ends that send nothing to another GPU
 TRANSFER_PHASES = ("fetch", "store", "all-reduce", "send", "recv")
 
 
@@ -66,7 +69,8 @@ class Program:
     `provenance_s` is the computing time of all ranks by where it is from. While at least one GPU to
     GPU transfer of a rank is under way, its computations take 1 + `overlap_slowdown` times as long.
     `parts` has the composite tasks: a whole layer or stage, simulated once on its own, as one
-    computation whose seconds are the parts' sum.
+    computation whose seconds are the parts' sum. `marks` are tasks of one stream at which the step
+    may begin to repeat itself, such as the first of each micro-batch.
     """
 
     classes: list[RankClass] = field(default_factory=list)
@@ -90,6 +94,7 @@ class Program:
     provenance_s: dict[str, float] = field(default_factory=dict)
     overlap_slowdown: float = 0.0
     parts: dict[int, tuple[Part, ...]] = field(default_factory=dict)
+    marks: list[int] = field(default_factory=list)
     _stream_index: dict[tuple[int, str], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -124,7 +129,8 @@ class Program:
         waits: Iterable[int] = (),
     ) -> int:
         """A composite task at the end of the class's compute stream."""
-        task = self.compute(rank_class, name, phase, sum(part.seconds for part in parts), waits)
+        seconds = sum(part.seconds for part in parts)
+        task = self.compute(rank_class, name, phase, seconds, waits)
         self.parts[task] = tuple(parts)
         return task
 
@@ -153,12 +159,41 @@ class Program:
         self.purpose.append(purpose)
         tasks = []
         for (rank_class, stream, phase), wait in zip(ends, waits, strict=True):
-            sent = 0.0 if phase in ("fetch", "store", "recv") else load.sent_bytes
+            sent = 0.0 if phase in _UNSENT else load.sent_bytes
             tasks.append(
                 self._append(rank_class, stream, name, phase, 0.0, wait, transfer, size_bytes, sent)
             )
         self.ends.append(tasks)
         return tasks
+
+    def communicate_each(
+        self,
+        ends: Sequence[tuple[int, str, str]],
+        names: Sequence[str],
+        purpose: str,
+        size_bytes: float,
+        load: Load,
+        waits: Sequence[Sequence[tuple[int, ...]]],
+    ) -> list[list[int]]:
+        """Transfers between the same streams one after the other; `waits` has those of each.
+
+        NOTE: a whole column at a time, a sixth of the time of one by one.
+        """
+        count, transfer = len(names), len(self.loads)
+        own = self._room(count * len(ends))
+        self.stream += [self._stream_at(c, stream) for c, stream, _ in ends] * count
+        self.name += [name for name in names for _ in ends]
+        self.phase += [phase for _, _, phase in ends] * count
+        self.duration_s += [0.0] * (count * len(ends))
+        self.waits += [wait for each in waits for wait in each]
+        self.transfer += [transfer + k for k in range(count) for _ in ends]
+        self.bytes += [size_bytes] * (count * len(ends))
+        self.sent_bytes += [load.sent_bytes if p not in _UNSENT else 0.0 for *_, p in ends] * count
+        self.loads += [load] * count
+        self.purpose += [purpose] * count
+        each = [list(own[k : k + len(ends)]) for k in range(0, len(own), len(ends))]
+        self.ends += each
+        return each
 
     def wait(self, task: int, on: int) -> None:
         """Let a task also wait for another one."""
@@ -189,18 +224,8 @@ class Program:
         size_bytes: float,
         sent_bytes: float,
     ) -> int:
-        task = len(self.stream)
-        if task >= MAX_TASKS:
-            raise Infeasible(
-                f"This scenario needs more than {MAX_TASKS:,} tasks; use fewer micro-batches, "
-                "fewer accumulated batches, or let identical GPUs be folded."
-            )
-        key = (rank_class, stream)
-        position = self._stream_index.get(key)
-        if position is None:
-            position = self._stream_index[key] = len(self.streams)
-            self.streams.append(Stream(rank_class, stream))
-        self.stream.append(position)
+        task = self._room(1)[0]
+        self.stream.append(self._stream_at(rank_class, stream))
         self.name.append(name)
         self.phase.append(phase)
         self.duration_s.append(duration_s)
@@ -209,3 +234,25 @@ class Program:
         self.bytes.append(size_bytes)
         self.sent_bytes.append(sent_bytes)
         return task
+
+    def _room(self, count: int) -> range:
+        """The numbers of the next so many tasks."""
+        first = len(self.stream)
+        if first + count > MAX_TASKS:
+            refuse_more()
+        return range(first, first + count)
+
+    def _stream_at(self, rank_class: int, name: str) -> int:
+        key = (rank_class, name)
+        position = self._stream_index.get(key)
+        if position is None:
+            position = self._stream_index[key] = len(self.streams)
+            self.streams.append(Stream(rank_class, name))
+        return position
+
+
+def refuse_more() -> NoReturn:
+    raise Infeasible(
+        f"This scenario needs more than {MAX_TASKS:,} tasks; use fewer micro-batches, fewer "
+        "accumulated batches, or let identical GPUs be folded."
+    )

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from triosim.engine.columns import Columns, Integers
 from triosim.engine.program import Program
 from triosim.network.fabric import step_function
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,44 +48,69 @@ class Timeline:
         return step_function(self.link_steps[link])
 
     @cached_property
-    def predecessors(self) -> list[tuple[int, ...]]:
-        """For each task, what had to end before it could start.
+    def columns(self) -> Columns:
+        """The program's order and waits."""
+        return Columns.of(self.program)
+
+    def predecessors(self, task: int) -> list[int]:
+        """What had to end before a task could start.
 
         What it waits for and what its stream did before; for a transfer, those of all its ends.
         """
-        program = self.program
-        own = list(program.waits)
-        previous: dict[int, int] = {}
-        for task, stream in enumerate(program.stream):
-            if stream in previous:
-                own[task] = (*own[task], previous[stream])
-            previous[stream] = task
-        for ends in program.ends:
-            if len(ends) > 1:
-                joined = tuple(p for end in ends for p in own[end])
-                for end in ends:
-                    own[end] = joined
-        return own
+        program, previous = self.program, self.columns.previous
+        transfer = program.transfer[task]
+        before: list[int] = []
+        for end in (task,) if transfer < 0 else program.ends[transfer]:
+            before += program.waits[end]
+            before += [int(previous[end])] if previous[end] >= 0 else []
+        return before
 
     @cached_property
     def critical(self) -> list[int]:
         """For each task the predecessor that ended last (-1: none): why it did not start before."""
-        end = self.end_s.tolist()
-        critical: list[int] = []
-        for task, before in enumerate(self.predecessors):
-            transfer = self.program.transfer[task]
-            first = task if transfer < 0 else self.program.ends[transfer][0]
-            # All ends of a transfer wait for the same: the first one's answer is theirs.
-            known = first < task
-            last = critical[first] if known else max(before, key=end.__getitem__, default=-1)
-            critical.append(last)
-        return critical
+        last: list[int] = self.critical_task.tolist()
+        return last
+
+    @cached_property
+    def critical_task(self) -> Integers:
+        """`critical` as an array.
+
+        The ends of a transfer follow each other, so that their predecessors do in one array.
+        """
+        columns, count = self.columns, len(self.start_s)
+        if not count:
+            return np.zeros(0, dtype=np.int64)
+        follows = np.flatnonzero(columns.previous >= 0)
+        own = np.concatenate((columns.waiter, follows))
+        before = np.concatenate((columns.waits, columns.previous[follows]))
+        order = np.argsort(own, kind="stable")
+        unit, before = self.first_end[own[order]], before[order]
+        begins = np.flatnonzero(np.diff(unit, prepend=-1))
+        found = np.full(count, -1, dtype=np.int64)
+        if len(begins):
+            ended = self.end_s[before]
+            latest = np.repeat(
+                np.maximum.reduceat(ended, begins), np.diff(begins, append=len(unit))
+            )
+            place = np.where(ended == latest, np.arange(len(unit)), len(unit))
+            found[unit[begins]] = before[np.minimum.reduceat(place, begins)]
+        return found[self.first_end]
+
+    @cached_property
+    def first_end(self) -> Integers:
+        """For each task the first of the ends of its transfer, or itself."""
+        transfer = np.array(self.program.transfer, dtype=np.int64)
+        first = np.fromiter((ends[0] for ends in self.program.ends), dtype=np.int64)
+        found = np.arange(len(transfer))
+        moves = transfer >= 0
+        found[moves] = first[transfer[moves]]
+        return found
 
     @cached_property
     def rank_class(self) -> Integers:
         """The rank class of each task."""
         of_stream = np.array([s.rank_class for s in self.program.streams], dtype=np.int64)
-        stream = np.array(self.program.stream, dtype=np.int64)
+        stream = self.columns.stream
         return of_stream[stream] if len(stream) else stream
 
     @cached_property
@@ -94,9 +120,32 @@ class Timeline:
         return of_task
 
     @cached_property
-    def joined(self) -> list[frozenset[int]]:
-        """The rank classes that each transfer joins."""
-        return [frozenset(self.class_list[end] for end in ends) for ends in self.program.ends]
+    def is_transfer(self) -> Flags:
+        return np.array(self.program.transfer, dtype=np.int64) >= 0
+
+    @cached_property
+    def duration_s(self) -> Floats:
+        """Of each computation if nothing slows it down."""
+        return np.array(self.program.duration_s)
+
+    @cached_property
+    def composite(self) -> Flags:
+        """Which tasks are composite."""
+        found = np.zeros(len(self.start_s), dtype=bool)
+        found[list(self.program.parts)] = True
+        return found
+
+    def of_class(self, rank_class: int) -> Flags:
+        """Which tasks are a class's own, or an end of a transfer that it takes part in."""
+        if rank_class not in self._of_class:
+            ends = np.zeros(len(self.start_s), dtype=bool)
+            ends[self.first_end[self.tasks(rank_class)]] = True
+            self._of_class[rank_class] = ends[self.first_end]
+        return self._of_class[rank_class]
+
+    @cached_property
+    def _of_class(self) -> dict[int, Flags]:
+        return {}
 
     def tasks(self, rank_class: int, stream: str | None = None) -> Integers:
         """The tasks of a class (of one of its streams), in order of emission."""
@@ -110,11 +159,9 @@ class Timeline:
     @cached_property
     def _by_class(self) -> dict[int, list[tuple[str, Integers]]]:
         """Each class's streams by name, with their tasks."""
-        stream = np.array(self.program.stream, dtype=np.int64)
-        order = np.argsort(stream, kind="stable")
-        starts = np.searchsorted(stream[order], np.arange(1, len(self.program.streams)))
         by_class: dict[int, list[tuple[str, Integers]]] = {}
-        for own, tasks in zip(self.program.streams, np.split(order, starts), strict=False):
+        for number, own in enumerate(self.program.streams):
+            tasks = self.columns.tasks(number)
             by_class.setdefault(own.rank_class, []).append((own.name, tasks))
         return by_class
 

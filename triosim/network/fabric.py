@@ -8,43 +8,94 @@ only where a part that shares a link starts or ends, so only that neighbourhood 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from triosim.network.clock import Alarm, after
 from triosim.network.links import Link, Load
 from triosim.network.optical import CircuitSwitch
 from triosim.network.sharing import fair_rates
 
 Floats = NDArray[np.float64]
+Done = Callable[[], object]
+
+
+class Shape:
+    """What a load asks of links: `weights` are shares of its bytes on the heaviest one."""
+
+    __slots__ = ("heaviest", "load", "weights")
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.heaviest = max((size for _, size in load.bytes_by_link), default=0.0)
+        self.weights = {link: size / self.heaviest for link, size in load.bytes_by_link if size > 0}
 
 
 class Flow:
-    """One part of a transfer under way; `rest` follow it, then the event `done` fires.
+    """A transfer under way: one part after the other, then the call `done`.
 
-    `left` is the share of its bytes that has not arrived yet.
+    Of the part that moves, `left` is the share of its bytes that has not arrived yet; while `rate`
+    is 0 the part waits out its latency, which ends at `since`.
     """
 
-    __slots__ = ("done", "heaviest", "left", "rate", "rest", "since", "version", "weights")
+    __slots__ = ("alarm", "done", "left", "rate", "rest", "shape", "since")
 
-    def __init__(self, load: Load, rest: tuple[Load, ...], done: simpy.Event) -> None:
-        self.heaviest = max((size for _, size in load.bytes_by_link), default=0.0)
-        self.weights = {link: size / self.heaviest for link, size in load.bytes_by_link if size > 0}
-        self.rest = rest
+    def __init__(self, shape: Shape, done: Done) -> None:
+        self.shape = shape
+        self.rest = shape.load.then
         self.done = done
         self.left = 1.0
         self.rate = 0.0
         self.since = 0.0
-        self.version = 0
+        self.alarm: Alarm | None = None
+
+    @property
+    def phase(self) -> int:
+        """Which part is under way, and whether it moves."""
+        return 2 * len(self.rest) + (self.rate > 0)
+
+    def left_s(self, now: float) -> float:
+        """Until the latency is over, or until the part has arrived if nothing changes."""
+        if not self.rate:
+            return self.since - now
+        return self.left * self.shape.heaviest / self.rate - (now - self.since)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Stretch:
+    """A stretch of time that repeats: from `first_s` to `last_s`, then again at each `begins_s` but
+    the last, which is the end. `stepped` and `carried_bytes` are a fabric's records at `first_s`.
+    """
+
+    first_s: float
+    last_s: float
+    begins_s: Floats
+    stepped: Sequence[int]
+    carried_bytes: Sequence[float]
+
+    @property
+    def times(self) -> int:
+        return len(self.begins_s) - 1
+
+    def at(self, times_s: Floats) -> Floats:
+        """Instants of the stretch in each repetition: shape (repetitions, instants).
+
+        What coincides in the stretch still does: its end is exactly the next one's beginning.
+        """
+        begins, ends = self.begins_s[:-1, None], self.begins_s[1:, None]
+        again = np.minimum(begins + (times_s - self.first_s), ends)
+        return np.where(times_s == self.last_s, ends, again)
 
 
 class Fabric:
     """Shares `links` among the transfers that are under way.
 
     `carried_bytes` records what each link carried; `steps` when its load changed and to what, in
-    turn, of which the last change of an instant counts.
+    turn, of which the last change of an instant counts. The clock of `steps` is ahead of SimPy's by
+    `ahead_s`.
     """
 
     def __init__(
@@ -54,19 +105,16 @@ class Fabric:
         self._capacity = [link.bytes_per_s for link in links]
         self._circuits = circuits
         self._flows_on: list[dict[Flow, None]] = [{} for _ in links]
+        self._shapes: dict[int, Shape] = {}
+        self._rates: dict[tuple[Shape, ...], list[float]] = {}
+        self.ahead_s = 0.0
         self.steps: list[list[float]] = [[] for _ in links]
         self.carried_bytes = [0.0] * len(links)
 
     @property
     def peak_bytes_per_s(self) -> list[float]:
         """The highest load of each link."""
-        return [
-            max(
-                (b for t, b, end in zip(k[::2], k[1::2], k[2::2], strict=False) if end > t),
-                default=0.0,
-            )
-            for k in self.steps
-        ]
+        return [float(step_function(steps)[1].max(initial=0.0)) for steps in self.steps]
 
     def usage(self) -> list[tuple[Floats, Floats]]:
         """`step_function` of each link."""
@@ -78,73 +126,100 @@ class Fabric:
         Raises `Infeasible` where its circuits can never stand together.
         """
         done = self._env.event()
+        self.send(load, done.succeed)
+        return done
+
+    def send(self, load: Load, done: Done) -> Flow:
+        """The same with a call instead of an event."""
+        flow = Flow(self._shape(load), done)
         switch = self._circuits
         circuits = _circuits(load) if switch is not None else ()
         if switch is None or not circuits:
-            self._begin(load, load.then, done)
+            self._begin(flow)
         else:
-            done.callbacks.append(lambda _: switch.release(circuits, self._env.now))
-            switch.acquire(
-                circuits, self._env.now, lambda wait_s: self._begin(load, load.then, done, wait_s)
-            )
-        return done
 
-    def _begin(
-        self, load: Load, rest: tuple[Load, ...], done: simpy.Event, wait_s: float = 0.0
-    ) -> None:
-        flow = Flow(load, rest, done)
-        delay = load.latency_s + wait_s
-        if not flow.weights:
-            self._after(delay, lambda _: self._deliver(flow))
-        elif delay > 0:
-            self._after(delay, lambda _: self._enter(flow))
+            def give_back() -> None:
+                switch.release(circuits, self._env.now)
+                done()
+
+            flow.done = give_back
+            switch.acquire(circuits, self._env.now, lambda wait_s: self._begin(flow, wait_s))
+        return flow
+
+    def repeat(self, stretch: Stretch) -> None:
+        """Record what a stretch up to now moves when it is repeated."""
+        for link, begin in enumerate(stretch.stepped):
+            time_s, bytes_per_s = np.array(self.steps[link][begin:]).reshape(-1, 2).T
+            again = stretch.at(time_s)
+            steps = np.stack((again, np.broadcast_to(bytes_per_s, again.shape)), axis=-1)
+            self.steps[link] += steps.ravel().tolist()
+            moved = self.carried_bytes[link] - stretch.carried_bytes[link]
+            self.carried_bytes[link] += stretch.times * moved
+
+    def _shape(self, load: Load) -> Shape:
+        """Known by the object: a program's transfers share their loads."""
+        shape = self._shapes.get(id(load))
+        if shape is None:
+            shape = self._shapes[id(load)] = Shape(load)
+        return shape
+
+    def _begin(self, flow: Flow, wait_s: float = 0.0) -> None:
+        delay_s = flow.shape.load.latency_s + wait_s
+        flow.rate = 0.0
+        flow.since = self._env.now + delay_s
+        if not flow.shape.weights:
+            flow.alarm = after(self._env, delay_s, lambda _: self._deliver(flow))
+        elif delay_s > 0:
+            flow.alarm = after(self._env, delay_s, lambda _: self._enter(flow))
         else:
             self._enter(flow)
 
-    def _after(self, delay: float, call: Callable[[Any], None]) -> None:
-        self._env.timeout(delay).callbacks.append(call)
-
     def _enter(self, flow: Flow) -> None:
-        flow.since = self._env.now
+        now = self._env.now
+        flow.left, flow.since, flow.alarm = 1.0, now, None
         alone = True
-        for link in flow.weights:
+        weights = flow.shape.weights
+        for link in weights:
             flows = self._flows_on[link]
-            alone = alone and not flows
+            if flows:
+                alone = False
             flows[flow] = None
         if alone:
             # NOTE: most transfers never share; skipping the search for neighbours halves their cost
-            rate = min(self._capacity[k] / w for k, w in flow.weights.items())
+            (rate,) = self._fair((flow.shape,))
             self._set_rate(flow, rate)
-            for link, weight in flow.weights.items():
-                self.steps[link].extend((flow.since, weight * rate))
+            now += self.ahead_s
+            for link, weight in weights.items():
+                self.steps[link] += (now, weight * rate)
         else:
             self._reshare(flow)
 
-    def _leave(self, flow: Flow, version: int) -> None:
-        if version != flow.version:
-            return  # its rate has changed since; a later timeout is the right one
-        now = self._env.now
+    def _leave(self, flow: Flow) -> None:
+        now = self._env.now + self.ahead_s
         shared = False
-        for link, weight in flow.weights.items():
-            self.carried_bytes[link] += weight * flow.heaviest
+        heaviest = flow.shape.heaviest
+        for link, weight in flow.shape.weights.items():
+            self.carried_bytes[link] += weight * heaviest
             flows = self._flows_on[link]
             del flows[flow]
             if flows:
                 shared = True
             else:
-                self.steps[link].extend((now, 0.0))
+                self.steps[link] += (now, 0.0)
         if shared:
             self._reshare(*self._neighbours(flow))
         self._deliver(flow)
 
     def _deliver(self, flow: Flow) -> None:
         if flow.rest:
-            self._begin(flow.rest[0], flow.rest[1:], flow.done)
+            flow.shape, flow.rest = self._shape(flow.rest[0]), flow.rest[1:]
+            self._begin(flow)
         else:
-            flow.done.succeed()
+            flow.done()
 
     def _neighbours(self, *flows: Flow) -> dict[Flow, None]:
-        return {other: None for f in flows for link in f.weights for other in self._flows_on[link]}
+        on = self._flows_on
+        return {other: None for f in flows for link in f.shape.weights for other in on[link]}
 
     def _reshare(self, *seeds: Flow) -> None:
         """New rates for every flow that shares links with the seeds, through any chain."""
@@ -152,29 +227,37 @@ class Fabric:
         fresh = component
         while fresh:
             fresh = {f: None for f in self._neighbours(*fresh) if f not in component}
-            component = {**component, **fresh}
-        links = {link for flow in component for link in flow.weights}
-        rates = fair_rates(
-            {link: self._capacity[link] for link in links},
-            {flow: flow.weights for flow in component},
-        )
-        used = dict.fromkeys(links, 0.0)
-        for flow, rate in rates.items():
-            for link, weight in flow.weights.items():
-                used[link] += weight * rate
+            component.update(fresh)
+        used: dict[int, float] = {}
+        rates = self._fair(tuple(flow.shape for flow in component))
+        for flow, rate in zip(component, rates, strict=True):
+            for link, weight in flow.shape.weights.items():
+                used[link] = used.get(link, 0.0) + weight * rate
             self._set_rate(flow, rate)
-        now = self._env.now
+        now = self._env.now + self.ahead_s
         for link, total in used.items():
-            self.steps[link].extend((now, total))
+            self.steps[link] += (now, total)
+
+    def _fair(self, shapes: tuple[Shape, ...]) -> list[float]:
+        """Rates of flows of these shapes, worked out once: a step moves the same time and again."""
+        rates = self._rates.get(shapes)
+        if rates is None:
+            found = fair_rates(
+                {link: self._capacity[link] for shape in shapes for link in shape.weights},
+                {i: shape.weights for i, shape in enumerate(shapes)},
+            )
+            rates = self._rates[shapes] = [found[i] for i in range(len(shapes))]
+        return rates
 
     def _set_rate(self, flow: Flow, rate: float) -> None:
         """Book what has arrived at the old rate and come back when the rest has, at the new one."""
-        now = self._env.now
-        flow.left = max(0.0, flow.left - flow.rate / flow.heaviest * (now - flow.since))
+        now, heaviest = self._env.now, flow.shape.heaviest
+        flow.left = max(0.0, flow.left - flow.rate / heaviest * (now - flow.since))
         flow.since = now
         flow.rate = rate
-        flow.version = version = flow.version + 1
-        self._after(flow.left * flow.heaviest / rate, lambda _: self._leave(flow, version))
+        if flow.alarm is not None:
+            flow.alarm.cancel()
+        flow.alarm = after(self._env, flow.left * heaviest / rate, lambda _: self._leave(flow))
 
 
 def step_function(steps: Sequence[float]) -> tuple[Floats, Floats]:

@@ -125,6 +125,8 @@ def _sent(move: Move) -> float:
     """What all ranks together send."""
     if isinstance(move, Sends):
         moving = move.source != move.target
+        if isinstance(move.share, float):  # NOTE: a tenth of the time of adding them up
+            return move.share * int(np.count_nonzero(moving))
         return float((np.broadcast_to(move.share, move.source.shape) * moving).sum())
     if isinstance(move, Exchange):
         return move.share * float(move.groups.size * (move.groups.shape[1] - 1))
