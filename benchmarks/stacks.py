@@ -39,8 +39,10 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "launch_us": (2.0, 100.0),
     "compiled_launch_us": (1.0, 30.0),
     "collective_us": (5.0, 300.0),
+    "hop_us": (50.0, 1000.0),
     "overlap_slowdown": (0.01, 0.5),
     "clock": (0.844, 1.0),
+    "reserved": (1.0, 1.3),
 }
 PRIOR = 0.25  # a constant this far from the shipped one, in its logarithm, costs as much as
 NOISE = 0.05  # one row that is this far off
@@ -52,12 +54,19 @@ MOST_CELLS = 3_500  # stages x micro-batches x chunks of those rows
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """Sources that share constants; `clock` is the GPU whose clock is fitted."""
+    """Sources that share constants; `clock` is the GPU whose clock is fitted.
+
+    `prior` is the stack whose constants say what was assumed before: one that was never fitted, so
+    that a second fit does not start from the first. By default the sources' own. `allocator`: the
+    sources print what the allocator holds.
+    """
 
     sources: tuple[str, ...]
     constants: tuple[str, ...]
     clock: str | None = None
     start: Mapping[str, float]
+    prior: str | None = None
+    allocator: bool = False
 
 
 JOBS: Mapping[str, Job] = {
@@ -69,17 +78,19 @@ JOBS: Mapping[str, Job] = {
         ),
         clock="h100-96gb",
         start={},
+        prior="generic",
+        allocator=True,
     ),
     "selective-recompute": Job(
-        sources=("selective-recompute",), constants=("gemm", "memory", "collective_us"), start={}
+        sources=("selective-recompute",), constants=("gemm", "memory", "hop_us"), start={}
     ),
     "zero-bubble": Job(
-        sources=("zero-bubble",), constants=("gemm", "memory", "launch_us"), start={}
+        sources=("zero-bubble",), constants=("gemm", "memory", "hop_us"), start={}
     ),
     "vtrain": Job(
         sources=("vtrain-one-node", "vtrain-many-nodes"),
         constants=("gemm", "memory", "launch_us", "collective_us"),
-        start={"launch_us": 30.0, "collective_us": 60.0},
+        start={"launch_us": 60.0, "collective_us": 60.0},
     ),
 }  # fmt: skip
 
@@ -112,7 +123,7 @@ class Fit:
         self.job = job
         self._pool = pool
         self._low, self._high = (np.log([BOUNDS[n][i] for n in job.constants]) for i in (0, 1))
-        stack = load_stack(rows[0].scenario.stack)
+        stack = load_stack(job.prior or rows[0].scenario.stack)
         shipped = np.log([_value(stack, job, name) for name in job.constants])
         self._shipped = np.clip(shipped, self._low, self._high)
         self._rows = thinned(rows)
@@ -235,6 +246,37 @@ def judge(name: str, jobs: int) -> None:
         for source in job.sources:
             errors = np.array([error for row, error in tested if row.source == source])
             print(f"  {source}, every size predicted from the others: {_spread(errors)}")
+        if job.allocator:
+            judge_memory(rows, sizes, pool)
+
+
+def judge_memory(rows: Sequence[Row], sizes: Sequence[str], pool: ProcessPoolExecutor) -> None:
+    """The allocator's share, each size's rows predicted with that of the others.
+
+    It is the middle of what was published over what tensors and overhead are predicted to take.
+    """
+    known = [row for row in rows if row.published_gib is not None]
+    held = np.array(list(pool.map(tensors_gib, known, chunksize=2)))
+    shares = np.array([row.published_gib for row in known], dtype=float) / held
+    own = np.array([row.size for row in known])
+    errors = np.zeros(len(known))
+    print(f"  reserved, all sizes {_share(shares):.3f}")
+    for size in [size for size in sizes if size in own]:
+        share = _share(shares[own != size])
+        errors[own == size] = share / shares[own == size] - 1
+        print(f"  without {size:12} {share:.3f}; its error {_spread(errors[own == size])}")
+    print(f"  memory, every size predicted from the others: {_spread(errors)}")
+
+
+def tensors_gib(row: Row) -> float:
+    """Peak without what an allocator adds."""
+    stack = load_stack(row.scenario.stack).changed({"reserved": 1.0})
+    found = predict(row.scenario, row.measured, stack).gib
+    return float("nan") if found is None else found
+
+
+def _share(shares: np.ndarray) -> float:
+    return float(np.clip(np.nanmedian(shares), *BOUNDS["reserved"]))
 
 
 def on_bound(constant: str, value: float) -> bool:

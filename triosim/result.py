@@ -98,6 +98,23 @@ class Result:
         )
         return total / self.scenario.gpus * 1e3
 
+    @cached_property
+    def breakdown(self) -> dict[str, float]:
+        """Milliseconds of each class, means over ranks; they sum to the step."""
+        return {name: self._mean_ms(name) for name in CLASSES}
+
+    @cached_property
+    def breakdown_splits(self) -> dict[str, dict[str, float]]:
+        """Compute by phase and exposed communication by kind, milliseconds, means over ranks."""
+        splits: dict[str, dict[str, float]] = {"compute": {}, "exposed_communication": {}}
+        for c, b in zip(self.classes, self.breakdowns, strict=True):
+            weight = len(c.members) / self.scenario.gpus * 1e3
+            parts = [("compute", phase, s) for phase, s in b.compute_s.items()]
+            parts += [("exposed_communication", " ".join(k), s) for k, s in b.exposed_s.items()]
+            for name, key, seconds in parts:
+                splits[name][key] = splits[name].get(key, 0.0) + weight * seconds
+        return splits
+
     @property
     def compute_ms(self) -> float:
         return self._mean_ms("compute")

@@ -14,8 +14,8 @@ from triosim.hardware.stacks import RANGED, SHARES, load_stack, read_stacks, sta
 from triosim.workload import IMPLEMENTATIONS
 
 NAMES = (
-    "generic", "torchtitan-eager", "torchtitan-compile", "megatron-2021", "megatron-core",
-    "deepspeed",
+    "generic", "torchtitan-eager", "torchtitan-compile", "torchtitan-2024", "megatron-2021",
+    "megatron-2023", "megatron-core", "deepspeed",
 )  # fmt: skip
 
 
@@ -62,8 +62,8 @@ def test_ends_of_the_ranges():
         ({"gemm": [0.9, 0.5, 1.2]}, "needs 0 <= low <= value <= high <= 1"),
         ({"gemm": 0.9}, r"gemm = 0.9: must be \[value, low, high\]"),
         ({"compile": 1}, "compile = 1: must be of type bool"),
-        ({"colour": "red"}, "colour: is no entry of a stack"),
-        ({"like": "nobody"}, "like = nobody: must be another stack"),
+        ({"colour": "red"}, "colour: no such entry"),
+        ({"like": "nobody"}, "like = nobody: must be another entry"),
     ],
 )
 def test_what_is_wrong_in_the_file_is_named(change, sentence):

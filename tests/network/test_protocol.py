@@ -187,9 +187,9 @@ def test_bad_numbers_are_named():
         (lambda d: d["simple"].update(efficiency=0), "efficiency = 0: must be above 0"),
         (lambda d: d["in_network"].update(base_us=-1), "base_us = -1: must be a number from 0"),
         (lambda d: d["ll"].update(base_us=math.inf), "base_us = inf: must be a number from 0"),
-        (lambda d: d["sources"].update(step_s=" "), "sources of step_s: must be given"),
-        (lambda d: d.pop("sources"), "sources of payload, efficiency"),
-        (lambda d: d.update(ll256={}), "ll256: is not part of a calibration"),
+        (lambda d: d["sources"].update(step_s=" "), "sources of step_s: must say where"),
+        (lambda d: d.pop("sources"), "sources: is missing"),
+        (lambda d: d.update(ll256={}), "ll256: no such entry"),
         (lambda d: [d.pop(p) for p in ("ll", "ll128", "simple")], "needs at least one of ll"),
     ],
 )

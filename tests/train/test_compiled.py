@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triosim.compile import compile_block
+from triosim.errors import ConfigError
 from triosim.train.blocks import BACKWARD, FORWARD
 from triosim.train.notes import assumptions_of
 from triosim.train.ran import run_of
@@ -57,9 +58,10 @@ def test_full_recompute_keeps_the_entry_and_runs_all_of_forward_again(compiled):
 
 
 def test_selective_recompute_of_a_compiled_layer_multiplies_only_what_it_must():
-    """torchtitan keeps q, v, gate, down and attention: k, out and up are multiplied again.
+    """torchtitan keeps q, v, gate and attention: k, out and up are multiplied again.
 
     Of these "out" makes the residual and "up" the product's input, both of which backward reads.
+    Its policy also names "down", whose result no gradient needs: a compiled graph drops it.
     """
     run = run_of(layer(), compiled=True)
     kept = Kept(run, "selective-op")
@@ -68,8 +70,10 @@ def test_selective_recompute_of_a_compiled_layer_multiplies_only_what_it_must():
     assert not [op for op in kept.again if op.kind == "attention"]
     h, kv, ffn, tokens = 4096, 1024, 14336, 1024
     attention = tokens * (h * 2 + 32 * 4)  # the result and one float32 sum per row and head
-    products_bytes = tokens * 2 * (h + kv + ffn + h)  # q, v, gate, down
+    products_bytes = tokens * 2 * (h + kv + ffn)  # q, v, gate
     assert kept.bytes == tokens * h * 2 + attention + products_bytes
+    eager = Kept(run_of(layer(), compiled=False), "selective-op")
+    assert eager.bytes == kept.bytes + tokens * h * 2
 
 
 def test_memory_alive_in_a_pass_is_less_than_eager_needs():
@@ -108,3 +112,46 @@ def test_compile_saves_time_with_everything_else(step, settings):
     eager, compiled = (step(gpus=2, compile=compile, **settings) for compile in (False, True))
     assert compiled.plan.fused
     assert compiled.step_ms < eager.step_ms
+
+
+def launch_bound(step, graph_breaks, **settings):
+    """Kernels, and seconds of a layer's forward where each launch takes the CPU a millisecond."""
+    slow = {"compiled_launch_us": 1000, "graph_us": 1000}
+    blocks = step(
+        gpus=1, compile=True, graph_breaks=graph_breaks, constants=slow, **settings
+    ).writer.blocks
+    made = blocks.simulate(blocks.plan.virtual_stages[0][1], FORWARD)
+    return made.kernels, made.seconds
+
+
+@pytest.mark.parametrize(("breaks", "count"), [("self_attn", 1), ("self_attn,mlp.act_fn", 2)])
+def test_a_graph_break_costs_python_and_what_could_have_been_fused(step, breaks, count):
+    """The CPU is busy 5 us with the break and 4 us to call the next graph."""
+    kernels, whole_s = launch_bound(step, None)
+    cut_kernels, cut_s = launch_bound(step, breaks)
+    blocks = step(gpus=1, compile=True, graph_breaks=breaks).writer.blocks
+    names = [f"model.layers.{{}}.{name}" for name in breaks.split(",")]
+    compiled = compile_block(blocks.block("dense"), breaks=tuple(sorted(names)))
+    assert len(compiled.forward) == count + 1
+    assert cut_kernels == len(compiled.forward_kernels) >= kernels
+    assert whole_s == pytest.approx(kernels * 1e-3)
+    assert cut_s == pytest.approx(cut_kernels * 1e-3 + count * 9e-6)
+
+
+def test_each_graph_between_breaks_is_a_cuda_graph_of_its_own(step):
+    """Short kernels: the layer takes as long as the CPU needs to launch its graphs."""
+    short = {"seq_len": 128, "cuda_graphs": True}
+    (_, whole_s), (_, cut_s) = (
+        launch_bound(step, breaks, **short) for breaks in (None, "self_attn")
+    )
+    assert whole_s == pytest.approx(1e-3)
+    assert cut_s == pytest.approx(2e-3 + 9e-6)
+
+
+def test_breaks_are_checked(step):
+    with pytest.raises(ConfigError, match="graph_breaks attn: must be modules of a layer"):
+        step(gpus=1, compile=True, graph_breaks="attn")
+    with pytest.raises(ConfigError, match="graph_breaks self_attn: needs layers that"):
+        step(gpus=1, compile=False, graph_breaks="self_attn")
+    with pytest.raises(ConfigError, match="must be modules with commas"):
+        step(gpus=1, graph_breaks=3)

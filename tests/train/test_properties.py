@@ -23,7 +23,7 @@ EXPERTS = {"experts": 4, "top_k": 2, "expert_ffn": 512}
 def scenarios(draw, most_ranks=16):
     """Plans of up to 16 ranks, all of which are legal."""
     sizes = {name: draw(st.sampled_from((1, 1, 2, 4))) for name in ("pp", "tp", "cp")}
-    sizes["dp_shard"] = draw(st.sampled_from((1, 2, 4)))
+    sizes["dp_shard"] = draw(st.sampled_from((1, 2, 3, 4)))
     sizes["dp_replicate"] = draw(st.sampled_from((1, 1, 2)))
     while int(np.prod(list(sizes.values()))) > most_ranks:
         largest = max(sizes, key=sizes.get)
@@ -46,7 +46,11 @@ def scenarios(draw, most_ranks=16):
         schedule=schedule,
         chunks=2 if schedule == "interleaved" else 1,
         global_batch=microbatches * sizes["dp_shard"] * sizes["dp_replicate"],
-        context=draw(st.sampled_from(("ring", "ring-zigzag", "ulysses", "allgather"))),
+        context=draw(
+            st.sampled_from(
+                ("ring", "ring-zigzag", "ring-pass-q", "ring-zigzag-pass-q", "ulysses", "allgather")
+            )
+        ),
         sequence_parallel=sequence_parallel,
         async_tp=sequence_parallel and draw(st.booleans()),
         loss_parallel=draw(st.booleans()),

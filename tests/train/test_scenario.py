@@ -63,6 +63,10 @@ def test_equal_spellings_are_equal_scenarios():
         ({"gpus": 8, "tp": 8, "zero": 2}, "zero 2: needs dp_shard of at least 2"),
         ({"cp": 4, "seq_len": 8196}, "seq_len 8196: ring-zigzag .*; 8,192 or 8,200 would do"),
         ({"cp": 16, "gpus": 48, "dp_shard": 3, "model": "gpt2"}, r"cp 16: .*12"),
+        (
+            {"cp": 4, "kv_heads": 6, "heads": 12, "head_dim": 128, "context": "ulysses"},
+            r"cp 4: must divide the 6 KV heads of a rank, or they it; nearest: 3 or 6",
+        ),
         ({"ep": 2}, "ep 2: must be 1, for the model has no experts"),
         ({"model": "mixtral-8x7b", "ep": 16, "gpus": 16}, r"ep 16: must divide the experts \(8\)"),
         ({"tp": 8, "async_tp": True}, "async_tp .*sequence_parallel"),

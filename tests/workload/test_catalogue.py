@@ -114,7 +114,7 @@ def test_names_and_aliases():
         ({"source": ""}, "must say where"),
         ({"source": "x", "depth": 3}, "depth: is no field"),
         ({"source": "x"}, "missing"),
-        ({"source": "x", "like": "nothing"}, "is no entry"),
+        ({"source": "x", "like": "nothing"}, "must be another entry"),
     ],
 )
 def test_damaged_entries(entry, message):

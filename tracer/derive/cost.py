@@ -35,6 +35,8 @@ _SCATTERS = frozenset({"embedding_dense_backward", "select_backward", "slice_bac
 # elements per block, blocks per launch.
 _TENSORS_PER_LAUNCH = {1: 110, 2: 64, 3: 48, 4: 36}
 _CHUNK, _BLOCKS_PER_LAUNCH = 65536, 320
+# Products side by side, which torch does not count.
+_GROUPED = (aten._grouped_mm, aten._scaled_grouped_mm)
 
 
 def runs_kernel(func: torch._ops.OpOverload) -> bool:
@@ -65,6 +67,8 @@ def work_of(
     read, written = _traffic(func, name, args, kwargs, out)
     if kind == "attention":
         flops: float = attention_flops(func, args, kwargs)
+    elif packet in _GROUPED:
+        flops = _grouped_flops(args)
     elif packet in flop_registry:
         flops = flop_registry[packet](*args, **kwargs, out_val=out)
     else:
@@ -135,12 +139,35 @@ def _shape(packet: Any, args: tuple[Any, ...], out: Any) -> tuple[int, int, int]
     if packet in (aten.mm, aten.addmm, aten.bmm, aten.baddbmm):
         left, right = args[-2:] if packet in (aten.mm, aten.bmm) else args[1:3]
         return left.shape[-2], right.shape[-1], left.shape[-1]
+    if packet in _GROUPED:
+        return _grouped_shape(args, out)
     if packet is aten.convolution and not args[6]:
         return _convolution_shape(args[1], out)
     if packet in (aten.native_batch_norm, aten.native_batch_norm_backward):
         x = args[0] if packet is aten.native_batch_norm else args[1]
         return x.numel() // x.shape[1], x.shape[1], 1
     return None
+
+
+def _grouped_flops(args: tuple[Any, ...]) -> float:
+    """(rows, k) times (k, columns), either of them whole or one for each group.
+
+    Where one is whole, groups share its rows or columns; where both are, they share what is summed.
+    """
+    left, right = args[:2]
+    groups = left.shape[0] if left.dim() == right.dim() == 3 else 1
+    return float(2 * groups * left.shape[-2] * left.shape[-1] * right.shape[-1])
+
+
+def _grouped_shape(args: tuple[Any, ...], out: torch.Tensor) -> tuple[int, int, int]:
+    """(m, n, k) of one group, where all have as much to do."""
+    left, right = args[:2]
+    groups = next(t.shape[0] for t in (left, right, out) if t.dim() == 3)
+    m, k, n = left.shape[-2], left.shape[-1], right.shape[-1]
+    shared = {(2, 3): (groups, 1, 1), (3, 2): (1, groups, 1), (2, 2): (1, 1, groups)}
+    over = shared.get((left.dim(), right.dim()), (1, 1, 1))
+    a, b, c = (max(1, size // ways) for size, ways in zip((m, n, k), over, strict=True))
+    return a, b, c
 
 
 def _convolution_shape(weight: torch.Tensor, out: torch.Tensor) -> tuple[int, int, int]:

@@ -22,6 +22,8 @@ _HEAVY = (
     "cross_entropy_loss",
 )  # fmt: skip
 _HEAVY_BACKWARD = ("silu", "swi_glu", "log_softmax")
+# Complex numbers are left to torch.
+_LEFT = ("complex_mul",)
 _CALLS = ("gemm", "attention", "conv", "pool", "optimizer", "conv_direct", "conv_weight",
           "pool_backward")  # fmt: skip
 
@@ -89,6 +91,8 @@ class Lowering:
         largest = max((v.numel for v in reads), default=0)
         if kernel.collective or kind in _CALLS:
             self._call("template" if templates and kind == "gemm" else "extern")
+        elif self.bare.removesuffix("_backward") in _LEFT:
+            self._call("extern")
         elif kind == "embedding":
             look_up = self.op.phase == "forward" and len(reads) == 2
             if look_up and self.op.name.endswith(("embedding", "index_select")):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import tomllib
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
+from triosim.catalogue import inherited, number, part, positive, read_data, source
 from triosim.errors import ConfigError
 from triosim.hardware.gpu import DTYPES, Gpu, MatmulFit
 from triosim.hardware.kinds import KINDS, MATRIX_KINDS
@@ -54,9 +52,7 @@ def _by_alias() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> dict[str, Gpu]:
-    data = files("triosim.hardware") / "data"
-    gpus = tomllib.loads((data / "gpus.toml").read_text(encoding="utf-8"))
-    fits = tomllib.loads((data / "generations.toml").read_text(encoding="utf-8"))
+    gpus, fits = (read_data("triosim.hardware", f"{name}.toml") for name in ("gpus", "generations"))
     return read_catalogue(gpus, fits)
 
 
@@ -70,50 +66,37 @@ def read_catalogue(gpus: Mapping[str, Any], fits: Mapping[str, Any]) -> dict[str
 
 def _gpu(name: str, entry: Mapping[str, Any], fits: Mapping[str, Any]) -> Gpu:
     place = f"gpus.toml [{name}]"
-    number = {key: _number(place, entry, key) for key in _NUMBERS}
-    generation = str(_entry(place, entry, "generation"))
-    fit = _generation(fits, generation)
-    sources = {key: _text(place, _entry(place, entry, "sources"), key) for key in _SOURCES}
+    given = {key: positive(place, entry, key) for key in _NUMBERS}
+    generation = str(part(place, entry, "generation"))
+    part("generations.toml", fits, generation)
+    fit = inherited("generations.toml", fits, generation)
+    sources = {key: source(place, part(place, entry, "sources"), key) for key in _SOURCES}
     fitted_at = f"generations.toml [{generation}]"
     for key in ("launch_s", "efficiency", "matmul"):
-        sources[key] = _text(fitted_at, _entry(fitted_at, fit, "sources"), key)
+        sources[key] = source(fitted_at, part(fitted_at, fit, "sources"), key)
+    shares = part(fitted_at, fit, "efficiency")
     return Gpu(
         name=name,
         aliases=tuple(entry.get("aliases", ())),
         generation=generation,
-        peak_flops=_peaks(place, _entry(place, entry, "peak_tflops")),
-        memory_bytes=round(number["memory_gib"] * 2**30),
-        memory_bytes_per_s=number["memory_gb_per_s"] * 1e9,
-        link_bytes_per_s=number["link_gb_per_s"] * 1e9,
-        power_w=number["power_w"],
-        processors=round(number["processors"]),
-        launch_s=_number(fitted_at, fit, "launch_us") * 1e-6,
-        efficiency=_efficiencies(fitted_at, _entry(fitted_at, fit, "efficiency")),
-        matmul=_matmuls(fitted_at, _entry(fitted_at, fit, "matmul")),
+        peak_flops=_peaks(place, part(place, entry, "peak_tflops")),
+        memory_bytes=round(given["memory_gib"] * 2**30),
+        memory_bytes_per_s=given["memory_gb_per_s"] * 1e9,
+        link_bytes_per_s=given["link_gb_per_s"] * 1e9,
+        power_w=given["power_w"],
+        processors=round(given["processors"]),
+        launch_s=positive(fitted_at, fit, "launch_us") * 1e-6,
+        efficiency={kind: positive(fitted_at, shares, kind, most=1) for kind in _EFFICIENCIES},
+        matmul=_matmuls(fitted_at, part(fitted_at, fit, "matmul")),
         sources=sources,
     )
-
-
-def _generation(fits: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A generation's entry, with what it takes from the one that it is like."""
-    own = dict(_entry("generations.toml", fits, name))
-    if "like" not in own:
-        return own
-    merged = _generation(fits, own.pop("like"))
-    for key, value in own.items():
-        merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
-    return merged
 
 
 def _peaks(place: str, entry: Mapping[str, Any]) -> dict[str, float]:
     unknown = sorted(set(entry) - set(DTYPES))
     if unknown or "fp32" not in entry:
         raise ConfigError(place, unknown or "peak_tflops", f"needs fp32, may have {DTYPES[1:]}")
-    return {dtype: _number(place, entry, dtype) * 1e12 for dtype in entry}
-
-
-def _efficiencies(place: str, entry: Mapping[str, Any]) -> dict[str, float]:
-    return {kind: _share(place, entry, kind) for kind in _EFFICIENCIES}
+    return {dtype: positive(place, entry, dtype) * 1e12 for dtype in entry}
 
 
 def _matmuls(place: str, entry: Mapping[str, Any]) -> dict[str, MatmulFit]:
@@ -121,39 +104,10 @@ def _matmuls(place: str, entry: Mapping[str, Any]) -> dict[str, MatmulFit]:
         raise ConfigError(place, "matmul", "needs a fit called default")
     return {
         dtype: MatmulFit(
-            efficiency=_share(place, fit, "efficiency"),
-            ramp_k=_number(place, fit, "ramp_k", least=0),
-            small_tile=_number(place, fit, "small_tile", least=0),
-            overhead_s=_number(place, fit, "overhead_us", least=0) * 1e-6,
+            efficiency=positive(place, fit, "efficiency", most=1),
+            ramp_k=number(place, fit, "ramp_k"),
+            small_tile=number(place, fit, "small_tile"),
+            overhead_s=number(place, fit, "overhead_us") * 1e-6,
         )
         for dtype, fit in entry.items()
     }
-
-
-def _entry(place: str, entry: Mapping[str, Any], key: str) -> Any:
-    if key not in entry:
-        raise ConfigError(place, key, "is missing")
-    return entry[key]
-
-
-def _text(place: str, entry: Mapping[str, Any], key: str) -> str:
-    text = _entry(place, entry, key)
-    if not isinstance(text, str) or not text.strip():
-        raise ConfigError(place, key, "must say where the number is from")
-    return text
-
-
-def _number(place: str, entry: Mapping[str, Any], key: str, least: float = 1e-9) -> float:
-    value = _entry(place, entry, key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(place, f"{key} = {value}", "must be a number")
-    if not least <= value < math.inf:
-        raise ConfigError(place, f"{key} = {value}", f"must be a number from {least:g}")
-    return float(value)
-
-
-def _share(place: str, entry: Mapping[str, Any], key: str) -> float:
-    value = _number(place, entry, key)
-    if value > 1:
-        raise ConfigError(place, f"{key} = {value}", "must be at most 1")
-    return value

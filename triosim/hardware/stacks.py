@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
+from triosim.catalogue import check_keys, inherited, read_data, source
 from triosim.errors import ConfigError
 
 RANGED = (
     "gemm", "attention", "attention_backward", "memory", "fp8_rowwise", "launch_us",
-    "compiled_launch_us", "collective_us", "graph_us", "cpu_jitter", "host_gb_per_s",
-    "overhead_gib", "overlap_slowdown", "fused_loss_bytes",
+    "compiled_launch_us", "collective_us", "hop_us", "graph_us", "cpu_jitter", "host_gb_per_s",
+    "overhead_gib", "overlap_slowdown", "reserved",
 )  # fmt: skip
 # Shares of a rate. Of these, the clock and the host link more is faster, of the others less; memory
 # does not change the time.
 SHARES = ("gemm", "attention", "attention_backward", "memory", "fp8_rowwise")
 _RATES = (*SHARES, "clock", "host_gb_per_s")
-_TIMELESS = ("overhead_gib", "fused_loss_bytes")
+_TIMELESS = ("overhead_gib", "reserved")
 _PLAIN: Mapping[str, type] = {
     "compile": bool, "implementation": str, "compiled_implementation": str,
     "parameter_bytes": int, "gradient_bytes": int, "optimizer_bytes": int, "reduce_bytes": int,
     "persistent_gradients": bool, "keep_gathered": bool, "fused_optimizer": bool,
-    "fp8_gather": bool, "split_sends": bool,
+    "fp8_gather": bool, "split_sends": bool, "compiled_ends": bool, "compiled_loss": bool,
+    "ring_in_turn": bool, "receive_buffers": bool, "accumulate_bytes": int,
+    "async_input_gradients": bool, "overlapped_reduction": bool,
 }  # fmt: skip
 
 
@@ -59,12 +60,13 @@ class Stack:
     launch_us: Constant
     compiled_launch_us: Constant
     collective_us: Constant
+    hop_us: Constant
     graph_us: Constant
     cpu_jitter: Constant
     host_gb_per_s: Constant
     overhead_gib: Constant
     overlap_slowdown: Constant
-    fused_loss_bytes: Constant
+    reserved: Constant
     parameter_bytes: int
     gradient_bytes: int
     optimizer_bytes: int
@@ -74,6 +76,13 @@ class Stack:
     fused_optimizer: bool
     fp8_gather: bool
     split_sends: bool
+    compiled_ends: bool
+    compiled_loss: bool
+    ring_in_turn: bool
+    receive_buffers: bool
+    accumulate_bytes: int
+    async_input_gradients: bool
+    overlapped_reduction: bool
     clock: Mapping[str, Constant] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,8 +126,7 @@ def stack_names() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> dict[str, Stack]:
-    data = files("triosim.hardware") / "data" / "stacks.toml"
-    return read_stacks(tomllib.loads(data.read_text(encoding="utf-8")))
+    return read_stacks(read_data("triosim.hardware", "stacks.toml"))
 
 
 def read_stacks(entries: Mapping[str, Any]) -> dict[str, Stack]:
@@ -126,40 +134,23 @@ def read_stacks(entries: Mapping[str, Any]) -> dict[str, Stack]:
 
     Raises `ConfigError` naming the stack and the entry that is missing, unknown or out of range.
     """
-    return {name: _stack(name, _merged(entries, name)) for name in entries}
-
-
-def _merged(entries: Mapping[str, Any], name: str) -> dict[str, Any]:
-    own = dict(entries[name])
-    like = own.pop("like", None)
-    if like is None:
-        return own
-    if like not in entries or like == name:
-        raise ConfigError(f"stacks.toml [{name}]", f"like = {like}", "must be another stack")
-    merged = _merged(entries, like)
-    for key, value in own.items():
-        merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
-    return merged
+    return {name: _stack(name, inherited("stacks.toml", entries, name)) for name in entries}
 
 
 def _stack(name: str, entry: Mapping[str, Any]) -> Stack:
     place = f"stacks.toml [{name}]"
-    known = {f.name for f in fields(Stack)} - {"name"}
-    missing = sorted(known - {"clock"} - set(entry))
-    unknown = sorted(set(entry) - known)
-    if missing or unknown:
-        problem = "is missing" if missing else "is no entry of a stack"
-        raise ConfigError(place, (missing or unknown)[0], problem)
+    needed = [f.name for f in fields(Stack) if f.name not in ("name", "clock")]
+    check_keys(place, entry, needed, "clock")
     values: dict[str, Any] = {key: _constant(place, key, entry[key]) for key in RANGED}
     for key, kind in _PLAIN.items():
         if type(entry[key]) is not kind:
             raise ConfigError(place, f"{key} = {entry[key]}", f"must be of type {kind.__name__}")
         values[key] = entry[key]
     clock = {gpu: _constant(place, "clock", value) for gpu, value in entry.get("clock", {}).items()}
-    sources = {key: str(value) for key, value in entry["sources"].items() if str(value).strip()}
     for key in ("compile", "implementation", *RANGED, "bytes", "clock"):
-        if key not in sources and not key.startswith("compiled"):
-            raise ConfigError(place, f"sources of {key}", "must say where the number is from")
+        if not key.startswith("compiled"):
+            source(place, entry["sources"], key)
+    sources = {key: str(value) for key, value in entry["sources"].items()}
     return Stack(name=name, about=str(entry["about"]), clock=clock, sources=sources, **values)
 
 

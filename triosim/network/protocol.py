@@ -13,18 +13,16 @@ it there, all-to-all is predicted a little worse).
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
+from triosim.catalogue import check_keys, number, positive, read_data, source
 from triosim.errors import ConfigError
 
 IN_NETWORK = "in-network"
 PROTOCOLS = ("ll", "ll128", "simple")
-_NUMBERS = ("payload", "efficiency", "base_us", "step_us")
 _SOURCES = ("payload", "efficiency", "base_s", "step_s", "own_block")
 
 
@@ -199,8 +197,7 @@ def calibration_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> dict[str, Calibration]:
-    data = files("triosim") / "hardware" / "data" / "protocols.toml"
-    return read_calibrations(tomllib.loads(data.read_text(encoding="utf-8")))
+    return read_calibrations(read_data("triosim.hardware", "protocols.toml"))
 
 
 def read_calibrations(entries: Mapping[str, Any]) -> dict[str, Calibration]:
@@ -213,51 +210,26 @@ def read_calibrations(entries: Mapping[str, Any]) -> dict[str, Calibration]:
 
 def _calibration(name: str, entry: Mapping[str, Any]) -> Calibration:
     place = f"protocols.toml [{name}]"
-    unknown = sorted(set(entry) - {*PROTOCOLS, "in_network", "own_block", "sources"})
-    if unknown:
-        raise ConfigError(place, ", ".join(unknown), "is not part of a calibration")
+    check_keys(place, entry, ("own_block", "sources"), "in_network", *PROTOCOLS)
     protocols = tuple(_protocol(place, p, entry[p]) for p in PROTOCOLS if p in entry)
     if not protocols:
         raise ConfigError(place, "protocols", f"needs at least one of {', '.join(PROTOCOLS)}")
-    given = entry.get("sources", {})
-    missing = [key for key in _SOURCES if not str(given.get(key, "")).strip()]
-    if missing:
-        raise ConfigError(place, f"sources of {', '.join(missing)}", "must be given")
     reduces = "in_network" in entry
     return Calibration(
         name=name,
         protocols=protocols,
         in_network=_protocol(place, "in_network", entry["in_network"]) if reduces else None,
-        own_block=_number(place, entry, "own_block", most=1),
-        sources={key: given[key] for key in _SOURCES},
+        own_block=number(place, entry, "own_block", most=1),
+        sources={key: source(place, entry["sources"], key) for key in _SOURCES},
     )
 
 
 def _protocol(place: str, name: str, entry: Mapping[str, Any]) -> Protocol:
     where = f"{place[:-1]}.{name}]"
-    number = {
-        key: _number(where, entry, key, most=math.inf if key.endswith("_us") else 1)
-        for key in _NUMBERS
-    }
-    for key in ("payload", "efficiency"):
-        if number[key] == 0:
-            raise ConfigError(where, f"{key} = 0", "must be above 0")
     return Protocol(
         name=name,
-        payload=number["payload"],
-        efficiency=number["efficiency"],
-        base_s=number["base_us"] * 1e-6,
-        step_s=number["step_us"] * 1e-6,
+        payload=positive(where, entry, "payload", most=1),
+        efficiency=positive(where, entry, "efficiency", most=1),
+        base_s=number(where, entry, "base_us") * 1e-6,
+        step_s=number(where, entry, "step_us") * 1e-6,
     )
-
-
-def _number(place: str, entry: Mapping[str, Any], key: str, most: float) -> float:
-    if key not in entry:
-        raise ConfigError(place, key, "is missing")
-    value = entry[key]
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ConfigError(place, f"{key} = {value}", "must be a number")
-    if not (0 <= value <= most and value < math.inf):
-        limit = "from 0" if most == math.inf else f"from 0 to {most:g}"
-        raise ConfigError(place, f"{key} = {value}", f"must be a number {limit}")
-    return float(value)

@@ -1,5 +1,6 @@
 """Operators and tensors of one training step on one GPU: reading, writing, checking, scaling."""
 
+from triosim.trace.digest import trace_digest
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.read import load_trace, read_trace
 from triosim.trace.scale import on_gpu, scaled, shard_times, times_at
@@ -17,5 +18,6 @@ __all__ = [
     "scaled",
     "shard_times",
     "times_at",
+    "trace_digest",
     "write_trace",
 ]

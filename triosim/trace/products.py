@@ -71,6 +71,8 @@ def _product(operator: Operator, sizes: Sizes) -> Product | None:
     if name.startswith(("addm", "baddb")) and len(tensors) > 2:
         tensors = tensors[1:]  # addmm(bias, a, b)
     a, b, out = tensors[0], tensors[1], operator.outputs[0]
+    if "grouped" in name:
+        return _grown(_grouped(a, b, out), sizes, a, b, out)
     if "linear" in name:
         n, k, count = b.shape[0], b.shape[-1], 1
     elif len(b.shape) == 1:
@@ -82,6 +84,19 @@ def _product(operator: Operator, sizes: Sizes) -> Product | None:
     if not fits or not n or not count or out.numel % (n * count):
         return None
     return _grown(Product(out.numel / (n * count), n, k, count), sizes, a, b, out)
+
+
+def _grouped(a: Tensor, b: Tensor, out: Tensor) -> Product:
+    """A product for each group: the groups share rows, columns or, between two gradients, a sum."""
+    groups = next((t.shape[0] for t in (a, b, out) if len(t.shape) == 3), 1)
+    m, k, n = (float(size) for size in (*a.shape[-2:], b.shape[-1]))
+    if len(a.shape) == len(b.shape) == 2:
+        k /= groups
+    elif len(a.shape) == 2:
+        m /= groups
+    elif len(b.shape) == 2:
+        n /= groups
+    return Product(m, n, k, groups)
 
 
 def _grown(product: Product, sizes: Sizes, a: Tensor, b: Tensor, out: Tensor) -> Product:

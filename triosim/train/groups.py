@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 from triosim.engine.program import Part
 from triosim.train.blocks import FORWARD, Blocks
+from triosim.train.owned import padded
 from triosim.train.passes import Pass
 from triosim.train.plan import Unit
 
@@ -73,15 +76,72 @@ class Group:
         return self.dense + self.experts
 
     @cached_property
+    def padded(self) -> tuple[int, int]:
+        """Parameters as they travel, with padding: dense ones and experts."""
+        dense, experts = zip(
+            *(padded(self._blocks.plan, self._blocks.owned(unit)) for unit in self.units),
+            strict=True,
+        )
+        return sum(dense), sum(experts)
+
+    @cached_property
     def gathered(self) -> float:
         """Bytes of whole parameters as they are gathered."""
         return sum(self._blocks.gathered(unit) for unit in self.units)
 
 
+@dataclass(frozen=True, kw_only=True)
+class UnitPair(Unit):
+    """A unit's forward pass beside another unit's backward pass."""
+
+    ahead: Unit
+    behind: Unit
+
+    @property
+    def name(self) -> str:
+        return f"{self.ahead.name} beside {self.behind.name}"
+
+
+class Pair(Group):
+    """A group's forward beside another one's backward, unit by unit; what is over runs alone."""
+
+    def __init__(self, blocks: Blocks, ahead: Group, behind: Group, kind: str) -> None:
+        self._kind = kind
+        self._halves = list(zip_longest(ahead.units, behind.units[::-1]))
+        super().__init__(blocks, [_named(*halves) for halves in self._halves])
+        self._both = ahead.work(FORWARD) + behind.work(kind)
+
+    def passes(self, kind: str, *, gathered: bool = False, reduced: bool = False) -> list[Pass]:
+        """In the order in which they run, which is the units' own."""
+        return [self._pass(*halves) for halves in self._halves]
+
+    def _pass(self, ahead: Unit | None, behind: Unit | None) -> Pass:
+        if ahead is not None and behind is not None:
+            return self._blocks.simulate_pair(ahead, behind, self._kind)
+        alone, kind = (ahead, FORWARD) if ahead is not None else (behind, self._kind)
+        assert alone is not None
+        return self._blocks.simulate(alone, kind)
+
+    def work(self, kind: str) -> int:
+        """What both passes have at their highest."""
+        return self._both
+
+
+def _named(ahead: Unit | None, behind: Unit | None) -> Unit:
+    if ahead is not None and behind is not None:
+        parts = tuple(dict.fromkeys((*ahead.parts, *behind.parts)))
+        return UnitPair(parts=parts, layer=ahead.layer, ahead=ahead, behind=behind)
+    alone = ahead or behind
+    assert alone is not None
+    return alone
+
+
 class Groups:
-    """The groups of each virtual stage: whole, and unit by unit."""
+    """The groups of each virtual stage: whole, unit by unit, and one beside another."""
 
     def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._pairs: dict[tuple[int, int, str], Pair] = {}
         self.whole = [Group(blocks, units) for units in blocks.plan.virtual_stages]
         self.single = [
             [Group(blocks, (unit,)) for unit in units] for units in blocks.plan.virtual_stages
@@ -94,3 +154,10 @@ class Groups:
         else:
             single = self.single[virtual_stage]
             yield from single if kind == FORWARD else reversed(single)
+
+    def pair(self, ahead: int, behind: int, kind: str) -> Pair:
+        """A virtual stage's forward beside another one's pass of that kind."""
+        key = (ahead, behind, kind)
+        if key not in self._pairs:
+            self._pairs[key] = Pair(self._blocks, self.whole[ahead], self.whole[behind], kind)
+        return self._pairs[key]

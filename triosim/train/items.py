@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from triosim.train.context import around_attention, around_scores
 from triosim.train.passes import Step
 from triosim.train.plan import Plan
-from triosim.train.steps import Collective, Gathering, Kernels, Scattering
+from triosim.train.steps import Collective, Gathering, Kernels, ProductBackward, Scattering
 from triosim.workload import Op
 
 _SCORES = "aten::matmul"  # the products of unfused attention
@@ -20,6 +21,8 @@ def items(plan: Plan, ops: Sequence[Op], phase: str) -> Iterator[Step]:
     i = 0
     while i < len(ops):
         overlapped, count = _overlapped(plan, ops, i, phase)
+        if not count and plan.stack.async_input_gradients:
+            overlapped, count = _product_backward(plan, ops, i, phase)
         if count:
             yield from overlapped
             i += count
@@ -43,6 +46,28 @@ def collective(plan: Plan, op: Op) -> Collective:
         size_bytes=op.message_bytes * times,
         free=op.part == "regather",
     )
+
+
+def _product_backward(plan: Plan, ops: Sequence[Op], i: int, phase: str) -> tuple[list[Step], int]:
+    """A product's backward at i, if its input gradient is summed over ranks, and its length."""
+    own = list(takewhile(lambda op: op.call == ops[i].call, ops[i:]))
+    after = ops[i + len(own)] if i + len(own) < len(ops) else None
+    if ops[i].phase != "backward" or after is None or after.axis != "tp":
+        return [], 0
+    if after.collective not in ("all_reduce", "reduce_scatter"):
+        return [], 0
+    gathers = [op for op in own if op.part == "regather"]
+    if [op for op in own if op.collective] != gathers[:1]:
+        return [], 0
+    kernels = [op for op in own if not op.collective]
+    inputs, weights = (
+        tuple(_item(plan, op, phase) for op in kernels if (op.part in ("wgrad", "bias")) == late)
+        for late in (False, True)
+    )
+    gather = collective(plan, gathers[0]) if gathers else None
+    total = collective(plan, after)
+    steps = ProductBackward(gather=gather, inputs=inputs, total=total, weights=weights)
+    return [steps], len(own) + 1
 
 
 def _item(plan: Plan, op: Op, phase: str) -> Step:

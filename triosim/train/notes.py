@@ -43,6 +43,9 @@ def warnings_of(result: TrainResult) -> tuple[str, ...]:
 def assumptions_of(plan: Plan) -> tuple[str, ...]:
     """What was chosen where the scenario does not say."""
     scenario, notes = plan.scenario, [f"Stack {plan.stack.name}: {plan.stack.about}."]
+    if plan.stack.reserved.value > 1:
+        share = plan.stack.reserved.value - 1
+        notes.append(f"Memory is what the allocator holds, {share:.0%} more than tensors take.")
     notes += _compiled(plan)
     if plan.trace is not None and known_gpu(plan.trace) is None:
         notes.append(
@@ -57,8 +60,21 @@ def assumptions_of(plan: Plan) -> tuple[str, ...]:
             "In a pipeline parameters stay gathered for the whole step and gradients are reduced "
             "after the last micro-batch, as torchtitan does."
         )
-    if plan.sizes["cp"] > 1 and scenario.context == "ring":
-        notes.append("All ranks are timed as the one with the last part of the sequence.")
+    if plan.sizes["cp"] > 1 and plan.contiguous:
+        end = "first" if plan.passes_queries else "last"
+        notes.append(f"All ranks are timed as the one with the {end} part of the sequence.")
+    if plan.sizes["cp"] // plan.ulysses > 1 and plan.rings_in_turn:
+        notes.append(
+            "PyTorch's ring attention: KV heads are repeated, gradients travel in float32, and "
+            "nothing computes while something travels."
+        )
+    if plan.sizes["cp"] > 1 and plan.passes_queries and not scenario.prefill:
+        notes.append("Backward passes queries as forward does; what is published is inference.")
+    if plan.schedule.parameter_copies > 1:
+        notes.append(
+            "A forward and a backward that overlap take turns on the GPU: while one waits for a "
+            "transfer inside a layer, the other computes."
+        )
     if scenario.prefill:
         notes.append("The head multiplies one token of each sequence: it is left out.")
     if plan.sizes["ep"] > 1:
@@ -85,7 +101,9 @@ def _compiled(plan: Plan) -> list[str]:
             "The schedule splits backward in two, which torch.compile does not fuse: each norm, "
             "rotation and activation is taken as one kernel."
         ]
-    notes = ["Each part of the model is compiled on its own, its kernels fused as Inductor does."]
+    ends = "Each part of the model" if stack.compiled_ends else "Each layer"
+    loss = " and the loss" if stack.compiled_loss else ""
+    notes = [f"{ends}{loss} is compiled on its own, kernels fused as Inductor does."]
     if scenario.recompute not in ("none", "full"):
         notes.append("What is computed again runs as the whole fused kernels of forward.")
     if plan.fp8:

@@ -75,13 +75,16 @@ class Step(Protocol):
 class PassWriter:
     """Appends kernels and transfers of one rank; each kernel waits for all transfers before it.
 
-    A transfer waits for the kernel before it unless told otherwise.
+    A transfer waits for the kernel before it unless told otherwise. Two writers `beside` each other
+    share the rank and its streams, and wait for their own work only.
     """
 
-    def __init__(self, program: Program, costs: Costs) -> None:
+    def __init__(self, program: Program, costs: Costs, beside: PassWriter | None = None) -> None:
         self.program = program
         self._costs = costs
-        self._class = program.add_class(RankClass(members=(0,)))
+        self._class: int = (
+            program.add_class(RankClass(members=(0,))) if beside is None else beside._class
+        )
         self.before: tuple[int, ...] = ()
         """What a transfer that starts now has to wait for."""
         self._graph: tuple[int, ...] = ()
@@ -92,6 +95,11 @@ class PassWriter:
         """A pass: as a CUDA graph its launch is one for all kernels."""
         if self._costs.cuda_graphs:
             self._graph = (self.program.launch(self._class, "graph", self._costs.graph_s),)
+
+    def resume(self, seconds: float) -> None:
+        """A graph has ended; the CPU is busy until it has called the next one."""
+        self.program.launch(self._class, "graph break", seconds)
+        self.begin()
 
     def _launched(self, name: str, seconds: float) -> tuple[int, ...]:
         if self._costs.cuda_graphs:
@@ -131,6 +139,11 @@ class PassWriter:
             self.await_transfer(task)
         return task
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the next kernel has to wait for a transfer."""
+        return bool(self._pending)
+
     def await_transfer(self, task: int) -> None:
         """Let the next kernel wait for a transfer."""
         self._pending.append(task)
@@ -138,6 +151,12 @@ class PassWriter:
     def end(self) -> None:
         """What is still moving must have arrived before the next pass begins."""
         self.before = (*self.before, *self._pending)
+
+    def meet(self, other: PassWriter) -> None:
+        """The same for two writers: neither goes on before both have ended."""
+        self._pending += other._pending
+        other._pending = list(self._pending)
+        self.before = other.before = (*self.before, *other.before, *self._pending)
 
 
 def simulate_pass(steps: Sequence[Step], costs: Costs, wires: Wires) -> Pass:
@@ -154,10 +173,10 @@ def simulate_pass(steps: Sequence[Step], costs: Costs, wires: Wires) -> Pass:
         for step in steps:
             step.write(writer, costs, wires)
         writer.end()
-    return _measure(execute(program), first, writer.kernels)
+    return measure(execute(program), first, writer.kernels)
 
 
-def _measure(timeline: Timeline, first: int, kernels: int) -> Pass:
+def measure(timeline: Timeline, first: int, kernels: int) -> Pass:
     """Cut the second pass out of the timeline: from the last end of the first one's work."""
     program = timeline.program
     work = [t for t in range(first) if program.phase[t] != LAUNCH_PHASE]

@@ -135,6 +135,23 @@ class Plan:
         """Under ZeRO-3, whether parameters stay gathered until a micro-batch's backward has run."""
         return self.stages > 1 or not self.scenario.reshard
 
+    @property
+    def contiguous(self) -> bool:
+        """Whether a ring's ranks hold contiguous parts of a sequence, with uneven causal work."""
+        return self.scenario.context in ("ring", "ring-pass-q")
+
+    @property
+    def passes_queries(self) -> bool:
+        """Whether queries go round a ring, instead of keys and values."""
+        return self.scenario.context.endswith("pass-q")
+
+    @property
+    def rings_in_turn(self) -> bool:
+        """Whether a ring's transfers and computation take turns, as the stack has it."""
+        return (
+            self.stack.ring_in_turn and "ring" in self.scenario.context and not self.passes_queries
+        )
+
     @cached_property
     def ulysses(self) -> int:
         """Over how many context-parallel ranks heads are divided; a ring runs over the rest."""

@@ -25,7 +25,9 @@ class Ran:
 class Run:
     """A part in both directions. `saved_bytes`: what backward keeps of what forward had.
 
-    `elsewhere` is memory that is counted elsewhere: parameters and their gradients.
+    `compiled`: torch.compile fused it; `resumed` are the identities of operators with which a graph
+    begins after a break. `elsewhere` is memory that is counted elsewhere: parameters and their
+    gradients.
     """
 
     block: Block
@@ -33,12 +35,19 @@ class Run:
     backward: tuple[Ran, ...]
     saved_bytes: int
     elsewhere: frozenset[Storage]
+    compiled: bool = False
+    resumed: frozenset[int] = frozenset()
 
 
 @lru_cache(maxsize=512)
-def run_of(block: Block, *, compiled: bool, processors: int = PROCESSORS) -> Run:
-    """Operators one by one, or fused as torch.compile does for a GPU of so many processors."""
-    return _compiled(block, processors) if compiled else _one_by_one(block)
+def run_of(
+    block: Block, *, compiled: bool, processors: int = PROCESSORS, breaks: tuple[str, ...] = ()
+) -> Run:
+    """Operators one by one, or fused as torch.compile does for a GPU of so many processors.
+
+    `breaks`: paths of modules after which its graph breaks.
+    """
+    return _compiled(block, processors, breaks) if compiled else _one_by_one(block)
 
 
 def _one_by_one(block: Block) -> Run:
@@ -57,21 +66,25 @@ def _one_by_one(block: Block) -> Run:
     )
 
 
-def _compiled(block: Block, processors: int) -> Run:
+def _compiled(block: Block, processors: int, breaks: tuple[str, ...]) -> Run:
     """Both graphs name their buffers alike. A call stays the workload's operator."""
-    compiled = compile_block(block, processors=processors)
+    compiled = compile_block(block, processors=processors, breaks=breaks)
     memory: dict[str, Storage] = {}
     splits = {op.module: op.split for op in block.ops}
+    resumed: set[int] = set()
 
     def ran(graphs: Iterable[Graph]) -> Iterable[Ran]:
-        for graph in graphs:
+        for number, graph in enumerate(graphs):
             buffers = graph.fusion.graph.buffers
             memory.update({n: Storage(buffers[n].bytes) for n in buffers if n not in memory})
             nodes = {node.name: node for node in graph.fusion.graph.nodes}
-            for kernel in graph.kernels:
+            for index, kernel in enumerate(graph.kernels):
                 own = [nodes[name] for name in kernel.nodes]
+                op = compiled.call(kernel) or _fused(kernel, graph.phase, splits)
+                if number and not index:
+                    resumed.add(id(op))
                 yield Ran(
-                    compiled.call(kernel) or _fused(kernel, graph.phase, splits),
+                    op,
                     tuple({memory[a.buffer]: 0 for node in own for a in node.reads}),
                     tuple({memory[a.buffer]: 0 for node in own for a in node.writes}),
                 )
@@ -87,6 +100,8 @@ def _compiled(block: Block, processors: int) -> Run:
         backward=backward,
         saved_bytes=compiled.kept_bytes,
         elsewhere=frozenset(memory[name] for name in (leaving | paths) & memory.keys()),
+        compiled=True,
+        resumed=frozenset(resumed),
     )
 
 

@@ -67,7 +67,7 @@ class Kept:
             return entry
         if self.mode == CORE:
             return run.saved_bytes - self._inside
-        sizes = {v.storage: v.bytes for op in self._saved for v in op.kernel.writes}
+        sizes = {v.storage: v.bytes for op in self._kept_results for v in op.kernel.writes}
         return entry + sum(sizes.values())
 
     @cached_property
@@ -97,6 +97,20 @@ class Kept:
             elif op.kind == "attention" or op.collective == "reduce_scatter":
                 saved.append(op)
         return saved
+
+    @property
+    def _kept_results(self) -> list[Op]:
+        """Of a compiled part only what backward, or what runs again before it, reads.
+
+        Eager's policy keeps every result that it names, that of a layer's last product too.
+        """
+        if not self.run.compiled:
+            return self._saved
+        again = {id(op) for op in self._needed}
+        read = {s for ran in self.run.forward if id(ran.op) in again for s in ran.reads}
+        read.update(s for ran in self.run.backward for s in ran.reads)
+        used = {id(ran.op) for ran in self.run.forward if not read.isdisjoint(ran.writes)}
+        return [op for op in self._saved if id(op) in used]
 
     @cached_property
     def _needed(self) -> tuple[Op, ...]:

@@ -54,7 +54,7 @@ def make_plan(scenario: TrainScenario) -> Plan:
         )
     _check_context(scenario, model, sizes)
     machine = scenario.machine or machine_for(gpu)
-    return Plan(
+    plan = Plan(
         scenario=scenario,
         model=model,
         gpu=gpu,
@@ -72,6 +72,12 @@ def make_plan(scenario: TrainScenario) -> Plan:
         seq=seq,
         trace=trace,
     )
+    if scenario.graph_breaks is not None and not plan.fused:
+        problem = (
+            "needs layers that torch.compile fuses: compile is off, or nothing is left to fuse"
+        )
+        raise ConfigError("graph_breaks", scenario.graph_breaks, problem)
+    return plan
 
 
 def _read_trace(scenario: TrainScenario, gpu: Gpu) -> Trace:
@@ -184,13 +190,17 @@ def _check_context(scenario: TrainScenario, model: Transformer, sizes: Mapping[s
             f"Ulysses divides the {model.heads // tp:,} heads of a rank"
             f"{nearest(cp, model.heads // tp)}",
         )
-    if scenario.context == "ring-zigzag" and scenario.sequence % (2 * cp):
+    kv_heads = max(1, model.groups // tp)
+    if scenario.context == "ulysses" and kv_heads % cp and cp % kv_heads:
+        problem = f"must divide the {kv_heads:,} KV heads of a rank, or they it"
+        raise ConfigError("cp", cp, f"{problem}{nearest(cp, kv_heads)}")
+    if "zigzag" in scenario.context and scenario.sequence % (2 * cp):
         near = max(1, scenario.sequence // (2 * cp)) * 2 * cp
         raise ConfigError(
             "seq_len",
             scenario.sequence,
-            f"ring-zigzag cuts it into {2 * cp:,} equal parts; {near:,} or {near + 2 * cp:,} "
-            "would do",
+            f"{scenario.context} cuts it into {2 * cp:,} equal parts; "
+            f"{near:,} or {near + 2 * cp:,} would do",
         )
 
 

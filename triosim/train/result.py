@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from triosim.analysis.breakdown import CLASSES, Breakdown, break_down
+from triosim.analysis.breakdown import Breakdown, break_down
 from triosim.analysis.communication import Communication, summarise_communication
 from triosim.analysis.memory import MemoryCurve, memory_curves
 from triosim.errors import ConfigError
@@ -93,23 +93,6 @@ class TrainResult(Result):
         pairs = zip(self._makespans, self._spans, strict=True)
         return [steady(breakdown, span, self.step_s) for breakdown, span in pairs]
 
-    @cached_property
-    def breakdown(self) -> dict[str, float]:
-        """Milliseconds of each class, means over ranks; they sum to the step."""
-        return {name: self._mean_ms(name) for name in CLASSES}
-
-    @cached_property
-    def breakdown_splits(self) -> dict[str, dict[str, float]]:
-        """Compute by phase and exposed communication by kind, milliseconds, means over ranks."""
-        splits: dict[str, dict[str, float]] = {"compute": {}, "exposed_communication": {}}
-        for c, b in zip(self.classes, self.breakdowns, strict=True):
-            weight = len(c.members) / self.scenario.gpus * 1e3
-            parts = [("compute", phase, s) for phase, s in b.compute_s.items()]
-            parts += [("exposed_communication", " ".join(k), s) for k, s in b.exposed_s.items()]
-            for name, key, seconds in parts:
-                splits[name][key] = splits[name].get(key, 0.0) + weight * seconds
-        return splits
-
     @property
     def tokens(self) -> int:
         """Tokens of a step, over all ranks."""
@@ -175,8 +158,10 @@ class TrainResult(Result):
 
     @cached_property
     def memory(self) -> list[MemoryCurve]:
-        """One curve per rank class."""
-        return memory_curves(self.tasks, CATEGORIES)
+        """One curve per rank class; what the allocator holds beyond tensors counts as framework."""
+        share = self.plan.stack.reserved.value - 1
+        curves = memory_curves(self.tasks, CATEGORIES)
+        return [_with_reserved(curve, share) for curve in curves] if share > 0 else curves
 
     @property
     def capacity_bytes(self) -> int:
@@ -332,6 +317,14 @@ class TrainResult(Result):
             "assumptions": list(self.assumptions),
             "scenario": self.scenario.to_dict(),
         }
+
+
+def _with_reserved(curve: MemoryCurve, share: float) -> MemoryCurve:
+    """An allocator gives nothing back within a step: what its peak took stays its own."""
+    more = round(share * curve.peak_bytes)
+    levels = dict(curve.bytes_by_category)
+    levels["framework"] = levels["framework"] + more
+    return replace(curve, bytes_by_category=levels)
 
 
 CONVENTIONS: Mapping[str, str] = {

@@ -27,6 +27,8 @@ MAX_COUNT = 2**30
 CONTEXTS: Mapping[str, str] = {
     "ring": "keys and values go round; each rank holds a contiguous part of the sequence",
     "ring-zigzag": "the same, each rank holding an early and a late part, so that work is even",
+    "ring-pass-q": "queries go round contiguous parts, and their partial results come back",
+    "ring-zigzag-pass-q": "the same with an early and a late part on each rank",
     "ulysses": "all-to-all from tokens to heads before attention and back after it",
     "ulysses-ring": "all-to-all over as many ranks as KV heads allow, a ring over the rest",
     "allgather": "every rank gathers all keys and values first, as Llama 3 was trained",
@@ -43,6 +45,8 @@ _CHOICES: Mapping[str, tuple[Any, ...]] = {
     "context": tuple(CONTEXTS),
     "precision": PRECISIONS,
     "optimizer": ("sgd", "adam", "adamw"),
+    "optimizer_state": ("fp32", "bf16"),
+    "fused_optimizer": (None, False, True),
     "optimizer_sync": ("global", "stage"),
     "fsdp": (1, 2),
     "zero": (None, 0, 1, 2, 3),
@@ -83,11 +87,12 @@ class TrainScenario:
     1, and 2 under fsdp 1, as its rate limiter allows). `global_batch` (sequences) is by default
     micro_batch_size x data-parallel ranks x pp. `grid` is a schedule of one's own
     (`triosim.schedules.read_grid`). `expert_skew` is what the busiest expert-parallel rank has to
-    do over the mean. `compile` None is the stack's own mode. `prefill` runs forward only, up to the
-    first token. `machine` is a name of `list machines`, a topology's name or a file; None follows
-    from the GPU. `rank_speed` maps ranks to speeds (0.5: half), `constants` names of the stack's
-    constants to other values; both are kept as sorted pairs. `extra_ms_per_step` is time in which
-    the CPU launches nothing.
+    do over the mean. After the modules `graph_breaks` of each layer, as in "self_attn,mlp", the
+    graph of torch.compile breaks. `compile` and `fused_optimizer` None are the stack's own.
+    `prefill` runs forward only, up to the first token. `machine` is a name of `list machines`, a
+    topology's name or a file; None follows from the GPU. `rank_speed` maps ranks to speeds (0.5:
+    half), `constants` names of the stack's constants to other values; both are kept as sorted
+    pairs. `extra_ms_per_step` is time in which the CPU launches nothing.
 
     Raises `ConfigError` naming the field, its value and what would be legal.
     """
@@ -137,9 +142,12 @@ class TrainScenario:
     precision: str = "bf16"
     recompute: str = "none"
     optimizer: str = "adamw"
+    optimizer_state: str = "fp32"
+    fused_optimizer: bool | None = None
     optimizer_sync: str = "global"
     compile: bool | None = None
     cuda_graphs: bool = False
+    graph_breaks: str | None = None
     offload: bool = False
     prefill: bool = False
     extra_ms_per_step: float = 0
@@ -173,6 +181,7 @@ class TrainScenario:
         self._set("constants", _constants(self.constants))
         if self.grid is not None and not isinstance(self.grid, str):
             raise ConfigError("grid", self.grid, "must be text with a line for each stage")
+        self._set("graph_breaks", _names(self.graph_breaks))
         self._set("gpu", load_gpu(self.gpu).name)
         self._set("stack", load_stack(self.stack).name)
         self._check_model()
@@ -293,6 +302,16 @@ def _choice(name: str, value: object, legal: tuple[Any, ...]) -> object:
             return known
     names = ", ".join("none given" if known is None else str(known).lower() for known in legal)
     raise ConfigError(name, value, f"must be one of {names}")
+
+
+def _names(value: object) -> str | None:
+    """Names with commas, each once and in one order; None for none."""
+    if value is None:
+        return None
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
+        raise ConfigError("graph_breaks", value, "must be modules with commas, as in self_attn,mlp")
+    return ",".join(sorted({name.strip() for name in given if name.strip()})) or None
 
 
 def _recompute(value: object) -> str:

@@ -9,6 +9,7 @@ reduced after the last micro-batch, as torchtitan does. Replicas of shards (HSDP
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from triosim.train.groups import Group
 from triosim.train.network import Wires
@@ -20,6 +21,20 @@ from triosim.train.state import State
 # lets two be under way.
 PREFETCH = {1: 2, 2: 1}
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
+
+
+class Written(NamedTuple):
+    """How much has been written: lengths of lists, and what the bucket holds."""
+
+    computed: int
+    reduced: int
+    at_end: int
+    bucket: float
+
+    def alike(self, before: Written, after: Written) -> bool:
+        """Whether as much was added since as before, and nothing that is for the step's end."""
+        steps = [(a - b, b - c) for a, b, c in zip(after, self, before, strict=True)]
+        return all(a == b for a, b in steps) and steps[2][0] == steps[3][0] == 0
 
 
 class Sharding:
@@ -43,9 +58,35 @@ class Sharding:
         self.at_end: list[tuple[str, float]] = []
 
     @property
+    def written(self) -> Written:
+        return Written(len(self.computed), len(self.reduced), len(self.at_end), self._bucket)
+
+    def repeat(self, since: Written, length: int, times: int) -> None:
+        """What was written since a point has been repeated, each time so many tasks later."""
+        for handles, first in ((self.computed, since.computed), (self.reduced, since.reduced)):
+            own = handles[first:]
+            for k in range(1, times + 1):
+                handles += [tuple([task + k * length for task in handle]) for handle in own]
+
+    @property
     def active(self) -> bool:
         """Whether there is anybody to share with."""
         return self._plan.shards * self._plan.sizes["dp_replicate"] > 1
+
+    @property
+    def _late(self) -> bool:
+        """Whether all gradients are reduced at once, after the last backward pass."""
+        return not (self._plan.zero or self._plan.stack.overlapped_reduction)
+
+    def reduce_late(self) -> None:
+        """What no backward pass has reduced."""
+        if not (self._late and self.active):
+            return
+        stage, size, after = self._stage.number, self._sizes.reduced, self.computed[-1]
+        self._all_reduce("data", size * self._state.dense_count(stage), after)
+        experts = self._state.reduced_experts(stage)
+        if experts:
+            self._all_reduce("expert data", size * experts, after)
 
     def gathers_forward(self, *, first: bool) -> bool:
         plan = self._plan
@@ -57,6 +98,8 @@ class Sharding:
 
     def reduces(self, *, last: bool) -> bool:
         plan = self._plan
+        if self._late:
+            return False
         return self.active and (last or (plan.zero >= 2 and plan.stages == 1))
 
     def gather(self, group: Group) -> list[Handle]:
@@ -66,7 +109,7 @@ class Sharding:
         ahead = PREFETCH[plan.scenario.fsdp] if chosen is None else chosen
         ready = len(self.computed) - 1 - ahead
         earlier = [self.computed[ready]] if ready >= 0 else []
-        each = group.gathered / max(1, group.count)
+        each = group.gathered / max(1, sum(group.padded))
         handle = None
         for axis, size in self._messages(group, each):
             load = self._wires.load(GATHER, axis, stage.number, size)
@@ -168,9 +211,9 @@ class Sharding:
         return bool(self._divided(group))
 
     def _divided(self, group: Group) -> tuple[tuple[str, int], ...]:
-        """How many parameters an axis shards, for the axes with anybody to share with."""
+        """How many parameters an axis shards, for the axes with anybody to share with; padded."""
         if group not in self._axes:
-            counts = (("shard", group.dense), ("expert shard", group.experts))
+            counts = zip(("shard", "expert shard"), group.padded, strict=True)
             self._axes[group] = tuple(
                 (axis, count) for axis, count in counts if count and self._wires.size(axis) > 1
             )

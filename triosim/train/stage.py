@@ -6,6 +6,7 @@ A handle is one task for each class of the stage.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,13 @@ CATEGORIES = (
 )  # fmt: skip
 
 
+class _Composed(NamedTuple):
+    """What a composite task is on one class, and how much of it is computing."""
+
+    parts: tuple[Part, ...]
+    busy_s: float
+
+
 class Stage:
     """Ranks of a stage that run at the same speed, in groups of the same speed, are one class.
 
@@ -32,10 +40,13 @@ class Stage:
         self.classes: list[int] = []
         self._provenance = plan.provenance
         self._speeds: list[tuple[float, float]] = []
+        # By the parts' identity; with the parts, so that it stays taken.
+        self._composed: dict[int, tuple[Sequence[Part], list[_Composed]]] = {}
         for (speed, slowest), members in _classes(plan, number, fold=fold):
             rank_class = RankClass(members=members, speed=speed, stage=number)
             self.classes.append(program.add_class(rank_class))
             self._speeds.append((speed, slowest))
+        self.busy_s = [0.0] * len(self.classes)
 
     def reside(self, held: dict[str, int]) -> None:
         for c in self.classes:
@@ -46,14 +57,24 @@ class Stage:
     ) -> Handle:
         """A composite task on every class, each at its speed."""
         before = list(waits)
+        key = id(parts)
+        if key not in self._composed:
+            self._composed[key] = (parts, [self._own(parts, *speed) for speed in self._speeds])
         tasks = []
-        for i, (c, (speed, slowest)) in enumerate(zip(self.classes, self._speeds, strict=True)):
-            own = parts if speed == slowest == 1.0 else _at_speed(parts, speed, slowest)
-            tasks.append(self.program.compose(c, name, phase, own, [h[i] for h in before]))
-            busy = sum(part.seconds for part in own if part.kind == "compute")
-            for kind, share in self._provenance.items():
-                self.program.add_computing(c, kind, busy * share)
+        for i, (c, own) in enumerate(zip(self.classes, self._composed[key][1], strict=True)):
+            tasks.append(self.program.compose(c, name, phase, own.parts, [h[i] for h in before]))
+            self.busy_s[i] += own.busy_s
         return tuple(tasks)
+
+    def _own(self, parts: Sequence[Part], speed: float, slowest: float) -> _Composed:
+        own = tuple(parts if speed == slowest == 1.0 else at_speed(parts, speed, slowest))
+        return _Composed(own, sum(part.seconds for part in own if part.kind == "compute"))
+
+    def account(self) -> None:
+        """Tell the program where the computing time of all tasks so far is from."""
+        for c, busy_s in zip(self.classes, self.busy_s, strict=True):
+            for kind, share in self._provenance.items():
+                self.program.add_computing(c, kind, busy_s * share)
 
     def launch(self, name: str, seconds: float) -> Handle:
         return tuple(self.program.launch(c, name, seconds) for c in self.classes)
@@ -112,7 +133,7 @@ def _classes(
     return [((speed, least), members) for (speed, least, _), members in alike.items()]
 
 
-def _at_speed(parts: Sequence[Part], speed: float, slowest: float) -> list[Part]:
+def at_speed(parts: Sequence[Part], speed: float, slowest: float) -> list[Part]:
     """Computing takes longer on a slow rank; its peers wait for it at the next transfer."""
     scaled, busy = [], 0.0
     for part in parts:

@@ -8,19 +8,22 @@ reductions and transfers between stages have streams of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from triosim.engine.program import Part, Program
-from triosim.network.links import Load
-from triosim.schedules import Place
+from triosim.engine.tiling import Extent, extent, repeat, repeats
+from triosim.schedules import Task
 from triosim.train.blocks import BACKWARD, FORWARD, INPUT, WEIGHT, Blocks
 from triosim.train.groups import Group, Groups
+from triosim.train.hops import Cell, connect
 from triosim.train.network import EVERYONE, Wires
 from triosim.train.offload import Offload
 from triosim.train.passes import Pass
 from triosim.train.plan import Plan
-from triosim.train.sharding import REDUCE, Sharding
+from triosim.train.rows import Run, runs
+from triosim.train.sharding import REDUCE, Sharding, Written
 from triosim.train.stage import Handle, Stage
 from triosim.train.state import State
 from triosim.train.traced import TracedBlocks
@@ -29,14 +32,6 @@ SCALAR_BYTES = 4.0
 _NAMES = {
     FORWARD: "forward", BACKWARD: "backward", INPUT: "input gradient", WEIGHT: "weight gradient",
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One task of the schedule as written: its first and last tasks on the compute stream."""
-
-    first: Handle
-    last: Handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +54,23 @@ def make_blocks(plan: Plan, wires: Wires) -> Blocks:
     return Blocks(plan, wires) if plan.trace is None else TracedBlocks(plan, wires)
 
 
-class StepWriter:
-    """Writes a plan's step. `made[t]` says what composite task t is made from."""
+class _Point(NamedTuple):
+    """How much of a stage had been written."""
 
-    def __init__(self, plan: Plan, *, fold: bool = True) -> None:
+    program: Extent
+    sharding: Written
+    busy_s: tuple[float, ...]
+
+
+class StepWriter:
+    """Writes a plan's step. `made[t]` says what composite task t is made from.
+
+    With `repeat`, micro-batches that are written like the one before are not written one by one.
+    """
+
+    def __init__(self, plan: Plan, *, fold: bool = True, repeat: bool = True) -> None:
         self.plan = plan
+        self.repeat = repeat
         self.program = Program(overlap_slowdown=plan.stack.overlap_slowdown.value)
         self.wires = Wires(plan, fold=fold)
         self.blocks = make_blocks(plan, self.wires)
@@ -86,13 +93,24 @@ class StepWriter:
             extra_s = self.plan.scenario.extra_ms_per_step * 1e-3
             if extra_s:
                 self._launched[stage.number] = stage.launch("nothing launched", extra_s)
-            for position in range(len(self.plan.schedule.rows[stage.number])):
-                self._write_cell(stage, position)
-        self._connect()
+            schedule, s = self.plan.schedule, stage.number
+            for run in runs(schedule.rows[s], schedule.split[s]):
+                self._write_run(stage, run)
+        connect(
+            self.program,
+            self.stages,
+            self.plan.schedule,
+            self.wires,
+            self._cells,
+            self._handed_bytes,
+            back=not self.plan.scenario.prefill,
+        )
         if self.plan.scenario.prefill:
             self._answer()
         else:
             self._optimize()
+        for stage in self.stages:
+            stage.account()
         links, self.program.loads = self.wires.settle(self.program.loads)
         self.program.links += links
         return self.program
@@ -119,34 +137,117 @@ class StepWriter:
                     last[s, task.chunk] = i
         return first, last
 
+    def _write_run(self, stage: Stage, run: Run) -> None:
+        """Write periods until one is like the one before it, then repeat that, but for the last."""
+        period, left = run.period, run.times
+        points = [self._point(stage)]
+        while left:
+            position = run.start + (run.times - left) * period
+            for i in range(period):
+                self._write_cell(stage, position + i)
+            left -= 1
+            points = [*points[-2:], self._point(stage)]
+            if left > 1 and self.repeat and self._repeats(stage, points):
+                self._repeat(stage, points[-2], position, run, left - 1)
+                left = 1
+
+    def _point(self, stage: Stage) -> _Point:
+        written = self._sharding[stage.number].written
+        return _Point(extent(self.program), written, tuple(stage.busy_s))
+
+    def _repeats(self, stage: Stage, points: Sequence[_Point]) -> bool:
+        if len(points) < 3 or self._offload[stage.number].active:
+            return False
+        before, since, now = points
+        return since.sharding.alike(before.sharding, now.sharding) and repeats(
+            self.program, before.program, since.program
+        )
+
+    def _repeat(self, stage: Stage, since: _Point, position: int, run: Run, times: int) -> None:
+        """What was written since a point, the period at a position, comes so many times more."""
+        program, s = self.program, stage.number
+        composed = [
+            (task, self.made[task], *program.name[task].rpartition(" ")[::2])
+            for task in range(since.program.tasks, len(program))
+            if task in self.made
+        ]
+        length = repeat(program, since.program, times)
+        self._sharding[s].repeat(since.sharding, length, times)
+        stage.busy_s = [
+            now + times * (now - then) for now, then in zip(stage.busy_s, since.busy_s, strict=True)
+        ]
+        for k in range(1, times + 1):
+            for task, made, stem, microbatch in composed:
+                self.made[task + k * length] = made
+                program.name[task + k * length] = f"{stem} {int(microbatch) + k * run.later}"
+        for _, made, _, _ in composed[:: len(stage.classes)]:
+            self._times[s, made] += times
+        cells = self._cells[s]
+        for own in self.plan.schedule.rows[s][position : position + run.period]:
+            cell = cells.get((own.kind, own.chunk, own.microbatch))
+            if cell is None:
+                continue  # prefill has no backward
+            for k in range(1, times + 1):
+                key = (own.kind, own.chunk, own.microbatch + k * run.later)
+                cells[key] = cell.moved(k * length)
+
     def _write_cell(self, stage: Stage, position: int) -> None:
-        """One task of the schedule; an overlapped pair is written one after the other."""
+        """One task of the schedule; of an overlapped pair one after the other if it is cut."""
         s = stage.number
         task = self.plan.schedule.rows[s][position]
-        if task.kind in ("F", "F&B"):
-            self._forward(
-                stage, task.chunk, task.microbatch, self._first[s, task.chunk] == position
-            )
-        if task.kind == "F" or self.plan.scenario.prefill:
-            return
         chunk, microbatch = task.chunk, task.microbatch
+        first = task.kind in ("F", "F&B") and self._first[s, chunk] == position
         if task.kind == "F&B":
             chunk, microbatch = task.backward_chunk, task.backward_microbatch
+        last = task.kind != "F" and self._last[s, chunk] == position
         split = (chunk, microbatch) in self.plan.schedule.split[s]
         kind = WEIGHT if task.kind == "W" else INPUT if split else BACKWARD
-        self._backward(stage, chunk, microbatch, kind, last=self._last[s, chunk] == position)
+        if task.kind == "F&B" and self._runs_whole(s, kind, first=first, last=last):
+            self._pair(stage, task, kind)
+            return
+        if task.kind in ("F", "F&B"):
+            self._forward(stage, task.chunk, task.microbatch, first)
+        if task.kind != "F" and not self.plan.scenario.prefill:
+            self._backward(stage, chunk, microbatch, kind, last=last)
+
+    def _runs_whole(self, stage: int, kind: str, *, first: bool, last: bool) -> bool:
+        """Whether nothing is gathered, reduced or copied between the units of a pair."""
+        sharding, scenario = self._sharding[stage], self.plan.scenario
+        gathers = sharding.gathers_forward(first=first) or sharding.gathers_backward
+        reduces = kind != INPUT and sharding.reduces(last=last)
+        return not (gathers or reduces or self._offload[stage].active or scenario.prefill)
+
+    def _pair(self, stage: Stage, task: Task, kind: str) -> None:
+        """A forward beside a backward: one composite task, after which both are handed on."""
+        s, places = stage.number, self.plan.schedule.virtual_stage
+        ahead, behind = places[s, task.chunk], places[s, task.backward_chunk]
+        made = Made(self._groups.pair(ahead, behind, kind), FORWARD, False, False)
+        label = f"{task.microbatch} beside {_NAMES[kind]} {task.backward_microbatch}"
+        handle = self._compute(stage, made, label, [])
+        for category, size in self._groups.whole[ahead].held.items():
+            stage.allocate(handle, category, size)
+        if kind != INPUT:
+            group = self._groups.whole[behind]
+            for category, size in group.held.items():
+                stage.free(handle, category, size)
+            self._sharding[s].used_backward(group, handle, reduces=False)
+        if s == 0 and task.chunk == 0:
+            self.program.marks.append(handle[0])
+        self._cells[s]["F", task.chunk, task.microbatch] = Cell(handle, handle)
+        back = ("B", task.backward_chunk, task.backward_microbatch)
+        self._cells[s][back] = Cell(handle, handle)
 
     def _forward(self, stage: Stage, chunk: int, microbatch: int, first: bool) -> None:
         sharding = self._sharding[stage.number]
         offload = self._offload[stage.number]
         gathers = sharding.gathers_forward(first=first)
         part = self.plan.schedule.virtual_stage[stage.number, chunk]
-        tasks = []
+        tasks = self._synchronise(stage, FORWARD)
         for group in self._groups.of(part, FORWARD, layerwise=gathers or offload.active):
             waits = sharding.gather(group) if gathers else []
             waits = [*waits, *offload.room()]
             made = Made(group, FORWARD, gathers, False)
-            handle = self._compute(stage, made, microbatch, waits)
+            handle = self._compute(stage, made, str(microbatch), waits)
             for category, size in group.held.items():
                 stage.allocate(handle, category, size)
                 if self.plan.scenario.prefill:
@@ -156,6 +257,8 @@ class StepWriter:
             if offload.active:
                 offload.store(group, microbatch, handle)
             tasks.append(handle)
+        if stage.number == 0 and chunk == 0:
+            self.program.marks.append(tasks[0][0])
         self._cells[stage.number]["F", chunk, microbatch] = Cell(tasks[0], tasks[-1])
 
     def _backward(
@@ -169,13 +272,13 @@ class StepWriter:
         offload = self._offload[stage.number]
         layerwise = gathers or reduces or offload.active
         groups = list(self._groups.of(part, kind, layerwise=layerwise))
-        tasks = []
+        tasks = self._synchronise(stage, BACKWARD)
         for group in groups:
             waits = sharding.gather(group) if gathers else []
             if offload.active and kind != WEIGHT:
                 waits = [*waits, *offload.fetch(group, microbatch, sharding.computed)]
             made = Made(group, kind, gathers, reduces)
-            handle = self._compute(stage, made, microbatch, waits)
+            handle = self._compute(stage, made, str(microbatch), waits)
             if weights:
                 for category, size in group.held.items():
                     stage.free(handle, category, size)
@@ -186,14 +289,21 @@ class StepWriter:
         own = "W" if kind == WEIGHT else "B"
         self._cells[stage.number][own, chunk, microbatch] = Cell(tasks[0], tasks[-1])
 
-    def _compute(self, stage: Stage, made: Made, microbatch: int, waits: list[Handle]) -> Handle:
+    def _synchronise(self, stage: Stage, phase: str) -> list[Handle]:
+        """The CPU waits until a micro-batch has arrived, and only then launches what is next."""
+        seconds = self.plan.stack.hop_us.value * 1e-6
+        if not seconds or self.plan.stages == 1:
+            return []
+        return [stage.compose("synchronise", phase, (Part("launch_wait", ("", ""), seconds),))]
+
+    def _compute(self, stage: Stage, made: Made, label: str, waits: list[Handle]) -> Handle:
         """One composite task; a stage's first one also waits for the CPU."""
         launched, self._launched[stage.number] = self._launched[stage.number], None
         if launched is not None:
             waits = [*waits, launched]
         group, kind = made.group, made.kind
         parts = group.parts(kind, gathered=made.gathered, reduced=made.reduced)
-        name = f"{group.name} {_NAMES[kind]} {microbatch}"
+        name = f"{group.name} {_NAMES[kind]} {label}"
         phase = FORWARD if kind == FORWARD else BACKWARD
         handle = stage.compose(name, phase, parts, waits)
         size = group.work(kind)
@@ -204,51 +314,10 @@ class StepWriter:
         self._sharding[stage.number].computed.append(handle)
         return handle
 
-    def _connect(self) -> None:
-        """Let every pass wait for the micro-batch from the stage before it, or behind it."""
-        loads: dict[tuple[int, int], Load] = {}
-        for s, row in enumerate(self.plan.schedule.rows):
-            for task in row:
-                if task.kind in ("F", "F&B"):
-                    self._hand_on(Place(s, task.chunk), "F", task.microbatch, loads)
-                if self.plan.scenario.prefill:
-                    continue
-                if task.kind == "B":
-                    self._hand_on(Place(s, task.chunk), "B", task.microbatch, loads)
-                elif task.kind == "F&B":
-                    place = Place(s, task.backward_chunk)
-                    self._hand_on(place, "B", task.backward_microbatch, loads)
-
-    def _hand_on(
-        self, place: Place, kind: str, microbatch: int, loads: dict[tuple[int, int], Load]
-    ) -> None:
-        """Send one micro-batch's activations on, or their gradients back."""
-        route = self.plan.schedule.route(microbatch)
-        there = route.index(place) + (1 if kind == "F" else -1)
-        if not 0 <= there < len(route):
-            return
-        target = route[there]
-        source = self._cells[place.stage][kind, place.chunk, microbatch].last
-        cell = self._cells[target.stage][kind, target.chunk, microbatch].first
-        one, other = self.stages[place.stage], self.stages[target.stage]
-        if one is other:
-            one.wait(cell, source)
-            return
-        key = (one.number, other.number)
-        if key not in loads:
-            loads[key] = self.wires.handover(*key, self._handed_bytes)
-        what = "activations" if kind == "F" else "gradients"
-        ends = [(c, f"send {what} to {other.number}", "send") for c in one.classes]
-        ends += [(c, f"receive {what} from {one.number}", "recv") for c in other.classes]
-        waits: list[tuple[int, ...]] = [(task,) for task in source]
-        waits += [()] * len(other.classes)
-        name = f"{what} {microbatch} from stage {one.number} to {other.number}"
-        size = self._handed_bytes
-        tasks = self.program.communicate(ends, name, what, size, loads[key], waits)
-        other.wait(cell, tuple(tasks[len(one.classes) :]))
-
     def _optimize(self) -> None:
         """Clip and update; under "global" not before every stage has its gradients."""
+        for own in self._sharding:
+            own.reduce_late()
         waits = [[own.computed[-1], *own.reduced] for own in self._sharding]
         self._add_copies(waits)
         if self.plan.scenario.optimizer_sync == "global" and self.plan.scenario.gpus > 1:

@@ -9,7 +9,7 @@ from triosim.hardware import Work
 from triosim.network.collectives.planned import Planned
 from triosim.train.costs import Costs
 from triosim.train.network import Wires
-from triosim.train.passes import PassWriter
+from triosim.train.passes import PassWriter, Step
 from triosim.workload import Op
 
 PURPOSES: Mapping[str, str] = {
@@ -75,9 +75,37 @@ class Collective:
     free: bool = False
 
     def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        writer.await_transfer(self.start(writer, wires))
+
+    def start(self, writer: PassWriter, wires: Wires) -> int:
+        """Begin without letting anything wait for it."""
         planned = wires.planned(self.operation, self.axis, self.size_bytes)
-        task = _message(writer, planned, self.axis, 1, () if self.free else writer.before)
-        writer.await_transfer(task)
+        return _message(writer, planned, self.axis, 1, () if self.free else writer.before)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProductBackward:
+    """A tensor-parallel product's backward as Megatron-LM runs it.
+
+    Its input is gathered again (`gather`) beside the input gradient, and that is summed over the
+    ranks (`total`) beside the weight gradient.
+    """
+
+    gather: Collective | None
+    inputs: tuple[Step, ...]
+    total: Collective
+    weights: tuple[Step, ...]
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        gathered = None if self.gather is None else self.gather.start(writer, wires)
+        for step in self.inputs:
+            step.write(writer, costs, wires)
+        summed = self.total.start(writer, wires)
+        if gathered is not None:
+            writer.await_transfer(gathered)
+        for step in self.weights:
+            step.write(writer, costs, wires)
+        writer.await_transfer(summed)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,9 +176,10 @@ def _message(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RingAttention:
-    """Attention in as many steps as ranks of the ring: each sends on the keys and values it has.
+    """Attention in as many steps as ranks of the ring: each sends on what it has just received.
 
-    `shares` are the steps' parts of the mean work; `message_bytes` are what one hop carries.
+    `shares` are the steps' parts of the mean work; `message_bytes` are what one hop carries and
+    `home_bytes` what goes on to its owner after the last step.
     """
 
     op: Op
@@ -158,21 +187,31 @@ class RingAttention:
     axis: str
     message_bytes: float
     shares: tuple[float, ...]
+    home_bytes: float = 0.0
 
     def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
         seconds = costs.op_s(self.op)
-        arrived: tuple[int, ...] = ()
-        planned = wires.planned("send", self.axis, self.message_bytes)
-        start = writer.before
+        arrived = writer.before
         for number, share in enumerate(self.shares):
             incoming = arrived
             if number < len(self.shares) - 1:
                 # What has just arrived goes on while it is computed with.
-                arrived = (
-                    writer.transfer(
-                        "send", "send/recv", PURPOSES[self.axis], planned.time_s,
-                        size_bytes=self.message_bytes, sent_bytes=self.message_bytes,
-                        waits=incoming or start, awaited=False,
-                    ),
-                )  # fmt: skip
-            writer.kernel(self.op.name, self.phase, seconds * share, incoming)
+                arrived = (self._hop(writer, wires, self.message_bytes, incoming),)
+            waits = incoming if number else ()
+            writer.kernel(self.op.name, self.phase, seconds * share, waits)
+        if self.home_bytes:
+            writer.await_transfer(self._hop(writer, wires, self.home_bytes, writer.before))
+
+    def _hop(
+        self, writer: PassWriter, wires: Wires, size_bytes: float, waits: tuple[int, ...]
+    ) -> int:
+        return writer.transfer(
+            "send",
+            "send/recv",
+            PURPOSES[self.axis],
+            wires.planned("send", self.axis, size_bytes).time_s,
+            size_bytes=size_bytes,
+            sent_bytes=size_bytes,
+            waits=waits,
+            awaited=False,
+        )

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from triosim.trace.memory import Buffer, Role, find_memory
 from triosim.trace.parameters import find_parameters
-from triosim.train.blocks import BACKWARD, FORWARD, Blocks, Memory, Owned
+from triosim.train.blocks import BACKWARD, FORWARD, Blocks, Memory
 from triosim.train.costs import Costs
 from triosim.train.layers import find_layers
 from triosim.train.network import Wires
+from triosim.train.owned import Owned
 from triosim.train.passes import PassWriter, Step
 from triosim.train.plan import Plan, Unit
 from triosim.train.recompute import ALL, NOTHING, mode_of
@@ -116,7 +117,9 @@ class TracedBlocks(Blocks):
             for buffer in find_memory(self._trace).buffers:
                 if buffer.role == Role.PARAMETERS and buffer.parameter is not None:
                     first.setdefault(buffer.parameter, self._layers.of[buffer.uses[0]])
-            dense = tuple(t.numel for i, t in enumerate(tensors) if first.get(i, -1) == place)
+            dense = tuple(
+                t.shape or (t.numel,) for i, t in enumerate(tensors) if first.get(i, -1) == place
+            )
             self._owned[key] = Owned(dense=dense, experts=())
         return self._owned[key]
 

@@ -64,6 +64,7 @@ class Source:
     folder: str | None = None
     only: str | None = None
     scenario: Mapping[str, Any]
+    corrected: Mapping[str, Any]
     targets: Mapping[str, Target]
     assumptions: tuple[str, ...]
     known_failures: tuple[str, ...]
@@ -148,6 +149,7 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
         name=name,
         targets=targets,
         scenario=_with_paths(entry.pop("scenario", {})),
+        corrected=entry.pop("corrected", {}),
         assumptions=tuple(entry.pop("assumptions", ())),
         known_failures=tuple(entry.pop("known_failures", ())),
         left_out=tuple(LeftOut(**item) for item in entry.pop("left_out", ())),
@@ -183,11 +185,12 @@ def _value(text: str) -> Any:
 
 
 def _row(source: Source, line: dict[str, Any]) -> Row:
-    settings = {**source.scenario, **_with_paths({k: line[k] for k in line if k in _FIELDS})}
+    told = _with_paths({k: line[k] for k in line if k in _FIELDS})
+    settings = {**source.scenario, **told, **source.corrected}
     if settings.get("config"):
         settings.pop("model", None)
     compiled = settings.get("compile") and source.compiled_stack
-    scenario = TrainScenario(stack=compiled or source.stack, **settings)
+    scenario = TrainScenario(**{"stack": compiled or source.stack, **settings})
     mark = source.marks.get(str(line["row"]), "")
     status = str(line.get("status", "marked" if mark else "kept"))
     return Row(

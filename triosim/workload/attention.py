@@ -7,6 +7,8 @@ from triosim.workload import products
 from triosim.workload.layers import Build, linear, norm, rotate
 from triosim.workload.tape import FP32_BYTES, Value
 
+SOFTMAX_HEADS = 4  # Megatron's fused softmax works on so many heads at once
+
 
 def attention(b: Build, x: Value, tables: tuple[Value, Value] | None, mask: Value | None) -> Value:
     """From the norm's output to the projection's; `tables` are cosines and sines."""
@@ -41,7 +43,7 @@ def _grouped(b: Build, x: Value, tables: tuple[Value, Value] | None) -> tuple[Va
     for name, count in zip("qkv", heads, strict=True):
         width = count * model.width
         y = linear(b, f"{name}_proj", x, width, bias=model.qkv_bias, split="column")
-        copies = not b.fused and not (name == "v" and b.flash)
+        copies = b.kind in ("eager", "math") or (b.kind == "sdpa" and name != "v")
         y = f.view(t, y, (b.batch, b.seq, count, model.width), copies=copies)
         if model.qk_norm and name != "v":
             y = norm(b, f"{name}_norm", y)
@@ -49,6 +51,8 @@ def _grouped(b: Build, x: Value, tables: tuple[Value, Value] | None) -> tuple[Va
     q, k, v = made
     if tables is not None:
         q, k = rotate(b, q, *tables), rotate(b, k, *tables)
+    if b.kind == "torchtitan" and heads[0] > heads[1]:
+        k, v = (products.repeated(t, x, q.shape) for x in (k, v))
     return q, k, v
 
 
@@ -154,19 +158,35 @@ def _all_keys(b: Build, x: Value) -> Value:
 
 
 def _masked_softmax(b: Build, scores: Value) -> Value:
-    """Scale, mask and softmax in one kernel."""
+    """Scale, mask and softmax in one kernel, which writes all and reads what the mask leaves.
+
+    Megatron's kernel takes heads of samples by fours; for other numbers there is one per step.
+    """
     t = b.tape
+    if (b.batch * scores.shape[1]) % SOFTMAX_HEADS:
+        return _softmax_by_steps(b, scores)
     out = t.new(scores.shape, like=scores)
+    share = attended_pairs(b.seq, b.full_seq, half=True) / (b.seq * b.full_seq)
     t.start("scaled_masked_softmax")
-    f.pointwise(t, (scores,), out, "reduction")
+    moved = (1 + share) * out.bytes
+    t.kernel("reduction", scores.numel, (scores,), (out,), moved_bytes=moved)
 
     def backward(g: Value) -> None:
         back = t.new(scores.shape, like=scores)
-        f.pointwise(t, (g, out), back, "reduction")
+        moved = (1 + 2 * share) * back.bytes
+        t.kernel("reduction", scores.numel, (g, out), (back,), moved_bytes=moved)
         t.give(scores, back)
 
     t.done(out, node="ScaledMaskedSoftmax", backward=backward, saves=(out,))
     return out
+
+
+def _softmax_by_steps(b: Build, scores: Value) -> Value:
+    """In float32: scaled, masked, then softmax."""
+    t = b.tape
+    x = f.unary(t, "mul", f.cast(t, scores, FP32_BYTES))
+    x = f.unary(t, "masked_fill", x)
+    return f.cast(t, f.softmax(t, x, FP32_BYTES), scores.element_bytes)
 
 
 def _math(b: Build, q: Value, k: Value, v: Value) -> Value:

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 from triosim.errors import ConfigError
 from triosim.hardware import Gpu, Work, predict_s
-from triosim.workload.layers import Build
+from triosim.workload.layers import FLASH, Build
 from triosim.workload.layout import WHOLE, Layout
 from triosim.workload.model import Transformer
 from triosim.workload.parts import BUILDERS, PARTS, entry_shape
@@ -19,8 +19,9 @@ from triosim.workload.tape import Call, Kernel, Tape, Value
 
 # How a block is run: as `transformers` does, with eager attention or torch's fused operator in its
 # unfused ("math") or its flash form ("sdpa"); and as training stacks do, with fused kernels around
-# unfused (Megatron of 2021) or flash attention.
-IMPLEMENTATIONS = ("eager", "math", "sdpa", "megatron", "flash")
+# unfused (Megatron of 2021) or flash attention. "torchtitan" is "sdpa" with its model's own code:
+# rotary positions as products of complex numbers, KV heads copied for every query head.
+IMPLEMENTATIONS = ("eager", "math", "sdpa", "torchtitan", "megatron", "flash")
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -154,7 +155,8 @@ def block_of(
     flash attention. Raises `ConfigError` for what the model cannot do or be divided into.
     """
     _check(model, part, batch, seq, dtype, implementation, layout)
-    tape = Tape(dtype, ELEMENT_BYTES[dtype])
+    cast_kind = "elementwise" if implementation == "torchtitan" else "copy"
+    tape = Tape(dtype, ELEMENT_BYTES[dtype], cast_kind)
     build = Build(
         tape=tape,
         model=model,
@@ -163,7 +165,7 @@ def block_of(
         seq=seq // layout.cp,
         full_seq=seq,
         kind=implementation,
-        causal_half=implementation in ("sdpa", "flash") if causal_half is None else causal_half,
+        causal_half=implementation in FLASH if causal_half is None else causal_half,
     )
     entry = None if part == "embedding" else tape.new(entry_shape(build, part))
     exit_ = BUILDERS[part](build, entry)

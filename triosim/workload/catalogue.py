@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
+from triosim.catalogue import inherited, read_data
 from triosim.errors import ConfigError
 from triosim.workload.model import FIELDS, Transformer
 from triosim.workload.parameters import count_parameters
+
+_PUBLISHED = ("source", "parameters", "billions")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +61,7 @@ def _by_alias() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _file() -> Mapping[str, Mapping[str, Any]]:
-    data = files("triosim.workload") / "data" / "models.toml"
-    return tomllib.loads(data.read_text(encoding="utf-8"))
+    return read_data("triosim.workload", "models.toml")
 
 
 @lru_cache(maxsize=1)
@@ -81,10 +81,10 @@ def read_models(
 
 
 def _model(name: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[Transformer, Published]:
-    values = _values(name, entries)
-    source, parameters = values.pop("source", None), values.pop("parameters", None)
-    billions = values.pop("billions", None)
-    values.pop("aliases", None)
+    own, values = entries[name], inherited("models.toml", entries, name)
+    source, parameters, billions = (own.get(key) for key in _PUBLISHED)
+    for key in ("aliases", *_PUBLISHED):  # of the entry itself, not of those like it
+        values.pop(key, None)
     place = f"models.toml [{name}]"
     if not isinstance(source, str) or not source.strip():
         raise ConfigError(place, "source", "must say where the model is from")
@@ -99,16 +99,3 @@ def _model(name: str, entries: Mapping[str, Mapping[str, Any]]) -> tuple[Transfo
     if parameters is not None and total != parameters:
         raise ConfigError(place, f"parameters = {parameters}", f"the description has {total}")
     return model, Published(source=source, parameters=parameters, billions=billions)
-
-
-def _values(name: str, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    own = dict(entries[name])
-    like = own.pop("like", None)
-    if like is None:
-        return own
-    if like not in entries:
-        raise ConfigError(f"models.toml [{name}]", f"like = {like}", "is no entry")
-    inherited = _values(like, entries)
-    for key in ("aliases", "parameters", "billions", "source"):
-        inherited.pop(key, None)
-    return {**inherited, **own}

@@ -44,6 +44,11 @@ def copied(t: Tape, source: Value, target: Value) -> None:
     t.kernel("copy", 0, (source,), (target,))
 
 
+def converted(t: Tape, source: Value, target: Value) -> None:
+    """Every element in another type."""
+    t.kernel(t.cast_kind, 0, (source,), (target,))
+
+
 def pointwise(t: Tape, reads: Sequence[Value], out: Value, kind: str = "elementwise") -> None:
     """A kernel with one operation per element of its largest operand."""
     t.kernel(kind, max(v.numel for v in (*reads, out)), reads, (out,))
@@ -55,7 +60,7 @@ def cast(t: Tape, x: Value, element_bytes: int) -> Value:
         return x
     out = t.sized(x.shape, element_bytes)
     t.start("to")
-    copied(t, x, out)
+    converted(t, x, out)
 
     wanted = x.differentiable
     t.done(out, node="ToCopy", backward=(lambda g: _cast_back(t, g, x)) if wanted else None)
@@ -243,6 +248,22 @@ def dropout(t: Tape, x: Value) -> Value:
     return out
 
 
+def dropout_add(t: Tape, x: Value, residual: Value) -> Value:
+    """Dropout and the sum with the residual stream in one kernel; keeps the mask."""
+    out, mask = t.new(x.shape, like=x), t.sized(x.shape, 1, "mask")
+    t.start("dropout_add")
+    t.kernel("elementwise", 2 * out.numel + mask.numel, (x, residual), (out, mask))
+
+    def backward(g: Value) -> None:
+        back = t.new(x.shape, like=x)
+        pointwise(t, (g, mask), back)
+        t.give(x, back)
+        t.give(residual, g)
+
+    t.done(out, node="DropoutAdd", backward=backward, saves=(mask,))
+    return out
+
+
 def layer_norm(t: Tape, x: Value, weight: Value, bias: Value, *, statistics_bytes: int) -> Value:
     """Backward passes over gradient and input twice: for the input's and the weight's gradient."""
     out = t.new(x.shape, like=x)
@@ -306,7 +327,7 @@ def softmax(t: Tape, x: Value, element_bytes: int, *, node: str = "Softmax") -> 
     source = x
     if element_bytes != x.element_bytes:
         source = t.sized(x.shape, element_bytes)
-        copied(t, x, source)
+        converted(t, x, source)
     pointwise(t, (source,), out, "reduction")
 
     def backward(g: Value) -> None:
@@ -323,7 +344,7 @@ def softmax(t: Tape, x: Value, element_bytes: int, *, node: str = "Softmax") -> 
 
 def _cast_back(t: Tape, g: Value, x: Value) -> None:
     back = t.sized(x.shape, x.element_bytes)
-    copied(t, g, back)
+    converted(t, g, back)
     t.give(x, back)
 
 

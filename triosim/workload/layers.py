@@ -16,6 +16,7 @@ from triosim.workload.names import Names, names_of
 from triosim.workload.tape import FP32_BYTES, Tape, Value
 
 INDEX_BYTES = 8
+FLASH = ("sdpa", "torchtitan", "flash")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class Build:
     @property
     def flash(self) -> bool:
         """Attention that never stores the scores."""
-        return self.kind in ("sdpa", "flash")
+        return self.kind in FLASH
 
     @property
     def names(self) -> Names:
@@ -136,10 +137,28 @@ def rotate(b: Build, x: Value, cos: Value, sin: Value) -> Value:
     t = b.tape
     if b.fused:
         return _rotate_fused(t, x, cos)
+    if b.kind == "torchtitan":
+        return _rotate_complex(t, x, cos)
     straight = f.mul(t, x, cos)
     first, second = f.half(t, x), f.half(t, x)
     turned = f.concatenate(t, (f.unary(t, "neg", second), first), x.shape)
     return f.add(t, straight, f.mul(t, turned, sin))
+
+
+def _rotate_complex(t: Tape, x: Value, table: Value) -> Value:
+    """In float32, pairs of numbers times complex ones; Inductor leaves the product to torch."""
+    wide = f.cast(t, x, FP32_BYTES)
+    out = t.new(wide.shape, like=wide)
+    t.start("complex_mul")
+    t.kernel("elementwise", 3 * wide.numel, (wide, table), (out,))
+
+    def backward(g: Value) -> None:
+        back = t.new(wide.shape, like=wide)
+        t.kernel("elementwise", 3 * wide.numel, (g, table), (back,))
+        t.give(wide, back)
+
+    t.done(out, node="ComplexMul", backward=backward)
+    return f.cast(t, out, x.element_bytes)
 
 
 def _rotate_fused(t: Tape, x: Value, table: Value) -> Value:

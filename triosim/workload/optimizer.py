@@ -21,6 +21,7 @@ FOREACH: Mapping[str, tuple[tuple[str, str], ...]] = {
     "adamw": (("_foreach_mul_", "p"), *_ADAM),
     "sgd": (("_foreach_mul_", "m"), ("_foreach_add_", "mg"), ("_foreach_add_", "pm")),
 }
+MASTER_BYTES = 4
 _STATES = {"adam": 2, "adamw": 2, "sgd": 1}
 # torch/aten/src/ATen/native/cuda/MultiTensorApply.cuh: tensors per launch by number of lists,
 # elements per block, blocks per launch.
@@ -51,32 +52,35 @@ def optimizer_steps(
     """What an optimizer runs over parameters of `sizes` elements.
 
     Bytes per element of parameters, gradients and state (the last two by default as the first);
-    `master`: a float32 copy is updated and the parameters are written from it (fused only). A fused
-    kernel reads and writes everything once: with bf16 parameters and gradients, float32 state and a
-    master copy 2 + 2 + 3 x 8 bytes a parameter.
+    `master`: a float32 copy is updated and the parameters are written from it. A fused kernel reads
+    and writes everything once: with bf16 parameters and gradients, float32 state and a master copy
+    2 + 2 + 3 x 8 bytes a parameter. The foreach form writes the parameters in a step of its own.
     """
     if optimizer not in FOREACH:
         raise ConfigError("optimizer", optimizer, f"must be {', '.join(FOREACH)}")
-    if master and not fused:
-        raise ConfigError("fused", fused, "must be true where there is a master copy")
     gradient = element_bytes if gradient_bytes is None else gradient_bytes
     state = element_bytes if state_bytes is None else state_bytes
     count = sum(sizes)
     if fused:
-        own = element_bytes + 8 if master else 2 * element_bytes
+        own = element_bytes + 2 * MASTER_BYTES if master else 2 * element_bytes
         moved = own + gradient + 2 * state * _STATES[optimizer]
         lists = {"adam": "pgmv", "adamw": "pgmv", "sgd": "pgm"}[optimizer]
         work = _work(sizes, count * moved, len(lists), dtype)
         return (OptimizerStep(name=f"_fused_{optimizer}_", lists=lists, work=work),)
-    width = {"p": element_bytes, "g": gradient, "m": state, "v": state, "t": state}
-    return tuple(
+    whole = MASTER_BYTES if master else element_bytes
+    width = {"p": whole, "g": gradient, "m": state, "v": state, "t": state}
+    steps = [
         OptimizerStep(
             name=name,
             lists=lists,
             work=_work(sizes, count * sum(width[x] for x in (*lists, lists[0])), len(lists), dtype),
         )
         for name, lists in FOREACH[optimizer]
-    )
+    ]
+    if master:
+        work = _work(sizes, count * (MASTER_BYTES + element_bytes), 2, dtype)
+        steps.append(OptimizerStep(name="_foreach_copy_", lists="pp", work=work))
+    return tuple(steps)
 
 
 def _work(sizes: Sequence[int], moved: int, lists: int, dtype: str) -> Work:

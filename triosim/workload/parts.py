@@ -10,6 +10,7 @@ from triosim.workload import products
 from triosim.workload.attention import attention
 from triosim.workload.experts import experts
 from triosim.workload.layers import INDEX_BYTES, Build, enter, leave, mlp, norm
+from triosim.workload.losses import parallel_cross_entropy
 from triosim.workload.tape import FP32_BYTES, Value
 
 PARTS = ("embedding", "dense", "moe", "norm", "head", "loss")
@@ -36,7 +37,7 @@ def _embedding(b: Build, _: Value | None) -> Value:
         t.done(positions, node="Arange", backward=None)
         if b.kind == "eager":
             _causal_mask(b)
-        if model.positions == "rotary":
+        if model.positions == "rotary" and b.kind != "torchtitan":
             _rotary_tables(b, positions)
     if model.positions == "learned":
         with t.at(names.positions, "sequence"):
@@ -101,19 +102,24 @@ def _layer(b: Build, entry: Value | None, *, moe: bool) -> Value:
         first = norm(b, names.first_norm, entry)
         with t.at(names.attention):
             x = leave(b, attention(b, enter(b, first), tables, mask))
-            if model.dropout:
-                with t.at("resid_dropout"):
-                    x = f.dropout(t, x)
-        middle = f.add(t, entry, x)
+        middle = _joined(b, entry, x, names.attention, "resid_dropout")
         second = norm(b, names.second_norm, entry if model.parallel else middle)
         with t.at(names.mlp):
             inside = enter(b, second)
             x = experts(b, inside) if moe else mlp(b, inside, model.ffn // b.layout.tp)
             x = leave(b, x)
-            if model.dropout:
-                with t.at("dropout"):
-                    x = f.dropout(t, x)
-        return f.add(t, middle, x)
+        return _joined(b, middle, x, names.mlp, "dropout")
+
+
+def _joined(b: Build, residual: Value, x: Value, part: str, name: str) -> Value:
+    """The residual stream with a part's result, in one kernel with its dropout where fused."""
+    t, dropout = b.tape, b.model.dropout
+    if dropout and b.fused:
+        return f.dropout_add(t, x, residual)
+    if dropout:
+        with t.at(part), t.at(name):
+            x = f.dropout(t, x)
+    return f.add(t, residual, x)
 
 
 def _given_tables(b: Build) -> tuple[tuple[Value, Value] | None, Value | None]:
@@ -121,7 +127,8 @@ def _given_tables(b: Build) -> tuple[tuple[Value, Value] | None, Value | None]:
     t, tables, mask = b.tape, None, None
     if b.model.positions == "rotary":
         shape = (1, 1, b.seq, b.model.rope_dim or b.model.width)
-        tables = (t.given(shape, t.element_bytes, "cos"), t.given(shape, t.element_bytes, "sin"))
+        size = FP32_BYTES if b.kind == "torchtitan" else t.element_bytes
+        tables = (t.given(shape, size, "cos"), t.given(shape, size, "sin"))
     if b.kind == "eager":
         mask = t.given((b.batch, 1, b.seq, b.full_seq), t.element_bytes, "attn_mask")
     return tables, mask
@@ -154,21 +161,16 @@ def _head(b: Build, entry: Value | None) -> Value:
 
 
 def _loss(b: Build, entry: Value | None) -> Value:
-    """Cross-entropy in float32; on parts of the vocabulary three sums per token are exchanged."""
+    """Cross-entropy in float32."""
     assert entry is not None
     t = b.tape
     split = "vocab" if b.layout.loss_parallel else "replicated"
     with t.at("", split):
         logits = f.cast(t, entry, FP32_BYTES)
         targets = t.sized((b.batch * b.seq,), INDEX_BYTES, "target")
-        loss = f.cross_entropy(t, logits, targets)
         if b.layout.loss_parallel and b.layout.tp > 1:
-            rows = t.sized((b.batch * b.seq,), FP32_BYTES)
-            for _ in ("maximum", "sum of exponentials", "target's logit"):
-                t.start("all_reduce")
-                t.communicate("all_reduce", "tp", rows.bytes, rows, rows)
-                t.done(rows, node="", backward=None)
-    return loss
+            return parallel_cross_entropy(t, logits, targets)
+        return f.cross_entropy(t, logits, targets)
 
 
 BUILDERS: Mapping[str, Callable[[Build, Value | None], Value]] = {

@@ -102,9 +102,14 @@ class _Node:
 
 
 class Tape:
-    """Records one block. `element_bytes` and `dtype` are those of weights and activations."""
+    """Records one block. `element_bytes` and `dtype` are those of weights and activations.
 
-    def __init__(self, dtype: str, element_bytes: int) -> None:
+    `cast_kind` is what a cast counts as: "copy", as traces have it, or "elementwise": each element
+    stays where it lies.
+    """
+
+    def __init__(self, dtype: str, element_bytes: int, cast_kind: str = "copy") -> None:
+        self.cast_kind = cast_kind
         self.dtype = dtype
         self.element_bytes = element_bytes
         self.calls: list[Call] = []

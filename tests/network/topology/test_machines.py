@@ -182,14 +182,14 @@ ENTRY = {
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"price": 1}, r"machines.toml \[box\] price: no such key"),
+        ({"price": 1}, r"machines.toml \[box\] price: no such entry"),
         ({"gpu": "z9"}, "gpu z9: no such GPU"),
-        ({"like": "nothing"}, r"machines.toml \[box\] like = nothing: must be another machine"),
+        ({"like": "nothing"}, r"machines.toml \[box\] like = nothing: must be another entry"),
         ({"stated": [{"quantity": "joy"}]}, "needs quantity"),
         (
             {"topology": {"kind": "tiers", "tiers": [
                 {"name": "leaf", "children": 8, "link": {"gb_per_s": 1}}]}},
-            "sources of leaf: must say where the numbers are from",
+            "sources of leaf: must say where the number is from",
         ),
     ],
 )  # fmt: skip

@@ -30,6 +30,23 @@ def test_a_batched_product_is_many():
     assert found.shape == (3, 7, 5)
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "flops", "shape"),
+    [
+        ((96, 16), (4, 16, 32), 2 * 96 * 16 * 32, (24, 32, 16)),  # tokens in four groups
+        ((16, 96), (96, 32), 2 * 16 * 96 * 32, (16, 32, 24)),  # their weights' gradients
+        ((4, 16, 32), (32, 96), 2 * 16 * 32 * 96, (16, 24, 32)),
+        ((4, 8, 16), (4, 16, 32), 2 * 4 * 8 * 16 * 32, (8, 32, 16)),
+    ],
+)
+def test_grouped_products_are_products(left, right, flops, shape):
+    left, right = (meta(*size, dtype=torch.bfloat16) for size in (left, right))
+    offsets = torch.empty(4, dtype=torch.int32, device="meta")
+    groups = None if left.dim() == right.dim() == 3 else offsets
+    found = work(aten._grouped_mm.default, left, right, groups)
+    assert (found.kind, found.dtype, found.flops, found.shape) == ("gemm", "bf16", flops, shape)
+
+
 @pytest.mark.parametrize(("groups", "stride"), [(1, 1), (1, 2), (4, 1)])
 def test_a_convolution_is_an_implicit_product(groups, stride):
     x, weight = meta(2, 8, 16, 16), meta(12, 8 // groups, 3, 3)

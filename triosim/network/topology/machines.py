@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
+from triosim.catalogue import check_keys, inherited, read_data, source
 from triosim.errors import ConfigError
 from triosim.hardware import load_gpu
 from triosim.network.topology.description import Description
@@ -70,8 +69,7 @@ def machine_names() -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _catalogue() -> dict[str, Machine]:
-    data = files("triosim.hardware") / "data" / "machines.toml"
-    return read_machines(tomllib.loads(data.read_text(encoding="utf-8")))
+    return read_machines(read_data("triosim.hardware", "machines.toml"))
 
 
 def read_machines(entries: Mapping[str, Any]) -> dict[str, Machine]:
@@ -79,34 +77,17 @@ def read_machines(entries: Mapping[str, Any]) -> dict[str, Machine]:
 
     Raises `ConfigError` naming the machine and the entry that is missing or wrong.
     """
-    return {name: _machine(name, _merged(entries, name)) for name in entries}
-
-
-def _merged(entries: Mapping[str, Any], name: str) -> dict[str, Any]:
-    own = dict(entries[name])
-    like = own.pop("like", None)
-    if like is None:
-        return own
-    if like not in entries or like == name:
-        raise ConfigError(f"machines.toml [{name}]", f"like = {like}", "must be another machine")
-    return {**_merged(entries, like), **own}
+    return {name: _machine(name, inherited("machines.toml", entries, name)) for name in entries}
 
 
 def _machine(name: str, entry: Mapping[str, Any]) -> Machine:
     place = f"machines.toml [{name}]"
-    missing = [key for key in _KEYS if key not in entry]
-    unknown = [key for key in entry if key not in _KEYS]
-    if missing or unknown:
-        problem = "is missing" if missing else f"no such key; known are {', '.join(_KEYS)}"
-        raise ConfigError(place, (missing or unknown)[0], problem)
+    check_keys(place, entry, _KEYS)
     description = Description.from_dict(entry["topology"])
     parts = [tier.name for tier in description.tiers]
     parts += ["inside"] if description.inside is not None else []
-    unsourced = [part for part in parts if not str(entry["sources"].get(part, "")).strip()]
-    if unsourced:
-        raise ConfigError(
-            place, f"sources of {unsourced[0]}", "must say where the numbers are from"
-        )
+    for tier in parts:
+        source(place, entry["sources"], tier)
     return Machine(
         name=name,
         about=str(entry["about"]),
