@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 import triosim
 from triosim import Scenario, simulate
-from triosim.cli import command_line, main
+from triosim.cli import main
+from triosim.commands.flags import command_line
 from triosim.hardware import gpu_names
 
 ROOT = Path(__file__).resolve().parents[1]

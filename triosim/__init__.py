@@ -7,6 +7,7 @@
 from triosim.analysis.checks import Check
 from triosim.analysis.goodput import Goodput, goodput
 from triosim.collective import CollectiveResult, collective
+from triosim.compare import Comparison, compare
 from triosim.errors import (
     ConfigError,
     Infeasible,
@@ -14,12 +15,16 @@ from triosim.errors import (
     TraceFormatError,
     TrioSimError,
 )
+from triosim.explain import Explanation, explain
 from triosim.network.sharing import share
 from triosim.network.topology.description import Description
 from triosim.pipelines import PipelineResult, pipeline
+from triosim.resolved import Resolved, resolve, run
 from triosim.result import Result
 from triosim.scenario import Scenario
+from triosim.search import SearchResult, search
 from triosim.simulate import simulate
+from triosim.sweep import SweepResult, sweep
 from triosim.trace import Trace, load_trace, read_trace, write_trace
 from triosim.train import TrainResult, TrainScenario, train
 
@@ -28,26 +33,37 @@ __version__ = "0.1.0"
 __all__ = [
     "Check",
     "CollectiveResult",
+    "Comparison",
     "ConfigError",
     "Description",
+    "Explanation",
     "Goodput",
     "Infeasible",
     "PipelineResult",
+    "Resolved",
     "Result",
     "Scenario",
+    "SearchResult",
     "SimulationError",
+    "SweepResult",
     "Trace",
     "TraceFormatError",
     "TrainResult",
     "TrainScenario",
     "TrioSimError",
     "collective",
+    "compare",
+    "explain",
     "goodput",
     "load_trace",
     "pipeline",
     "read_trace",
+    "resolve",
+    "run",
+    "search",
     "share",
     "simulate",
+    "sweep",
     "train",
     "write_trace",
 ]

@@ -49,7 +49,7 @@ def test_what_cannot_be_listed(refused, words):
     said = " ".join(["list", *words])
     assert refused("list", *words) == (
         f"{said}: what to list must be one of topologies, machines, algorithms, gpus, schedules, "
-        "models, stacks, recompute."
+        "models, stacks, recompute, contexts."
     )
 
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("word", "command"),
     [("collectiv", "collective"), ("colective", "collective"), ("pipelines", "pipeline"),
-     ("lists", "list")],
+     ("lists", "list"), ("godput", "goodput")],
 )  # fmt: skip
 def test_a_misspelt_command(refused, word, command):
     assert refused(word, "--ranks", "8") == f"{word}: no such command; did you mean {command}?"
@@ -28,7 +28,7 @@ def test_a_word_that_is_nothing_like_a_command(refused):
     assert refused("xyz") == "xyz: no such flag; --help lists them."
 
 
-@pytest.mark.parametrize("command", ["collective", "pipeline", "list"])
+@pytest.mark.parametrize("command", ["collective", "goodput", "pipeline", "list"])
 def test_help(command):
     run = subprocess.run(
         [sys.executable, "-m", "triosim", command, "--help"],

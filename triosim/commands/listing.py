@@ -12,7 +12,7 @@ from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.topology.describe import machine_names, topology_names
 from triosim.network.topology.machines import load_machine
 from triosim.schedules import SCHEDULES
-from triosim.train.scenario import RECOMPUTE
+from triosim.train.scenario import CONTEXTS, RECOMPUTE
 from triosim.workload import count_parameters, load_model, model_names
 
 EXAMPLES = """examples:
@@ -97,4 +97,5 @@ LISTS: Mapping[str, Callable[[], Mapping[str, str]]] = {
     "models": _models,
     "stacks": stack_names,
     "recompute": lambda: RECOMPUTE,
+    "contexts": lambda: CONTEXTS,
 }

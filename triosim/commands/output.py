@@ -16,6 +16,14 @@ class FlagError(Exception):
     """A flag cannot be read; exit status 2."""
 
 
+class UnknownWordError(FlagError):
+    """A word that is neither a flag nor a flag's value."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(f"{word}: no such flag; --help lists them.")
+        self.word = word
+
+
 class Parser(argparse.ArgumentParser):
     """`python -m triosim NAME ...`; a mistake is one sentence instead of a usage text."""
 
@@ -60,6 +68,14 @@ def read_topology(text: str) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError("topology", text, f"not a description in JSON ({error})") from None
+
+
+def read_number(name: str, text: str) -> float:
+    """A number that was typed for the field `name`."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ConfigError(name, text, "must be a number") from None
 
 
 def write_json(place: str, text: str) -> None:
