@@ -14,11 +14,12 @@ ENGINE = sorted((ROOT / "triosim").rglob("*.py"))
 # What each part may import of the others; a part may always import itself.
 ALLOWED = {
     "errors": set(),
-    "hardware": {"errors"},
+    "catalogue": {"errors"},
+    "hardware": {"errors", "catalogue"},
     "trace": {"errors", "hardware"},
-    "workload": {"errors", "hardware", "trace"},
+    "workload": {"errors", "catalogue", "hardware", "trace"},
     "compile": {"errors", "hardware", "workload"},
-    "network": {"errors", "hardware"},
+    "network": {"errors", "catalogue", "hardware"},
     "mesh": {"errors", "network"},
     "engine": {"errors", "network"},
     "parallel": {"errors", "trace", "network", "engine"},
@@ -44,15 +45,32 @@ ALLOWED = {
         "errors", "hardware", "trace", "network", "engine", "schedules", "mesh", "workload",
         "compile", "analysis", "result", "legal",
     },
+    "resolved": {
+        "errors", "hardware", "legal", "network", "result", "scenario", "simulate", "trace",
+        "train", "workload",
+    },
+    "compare": {"errors", "analysis", "resolved", "result"},
+    "search": {"errors", "compare", "hardware", "legal", "mesh", "network", "schedules", "train"},
+    "sweep": {"errors", "analysis", "legal", "resolved", "result", "train"},
     "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
     "commands": {
         "errors", "hardware", "network", "schedules", "export", "collective", "pipelines",
-        "train", "validation", "workload",
+        "train", "validation", "workload", "analysis", "legal", "result", "scenario", "simulate",
+        "compare", "explain", "resolved", "search", "sweep",
+    },
+    "explain": {
+        "errors", "analysis", "engine", "hardware", "joined", "network", "result", "simulate",
+        "trace", "train", "workload",
     },
     "export": {"errors", "analysis", "engine", "result", "scenario"},
     "figures": {
         "errors", "network", "analysis", "engine", "result", "scenario", "trace", "joined",
-        "train", "mesh", "workload",
+        "train", "mesh", "workload", "explain", "pipelines", "lab", "search", "sweep", "compare",
+    },
+    "lab": {
+        "errors", "analysis", "collective", "compile", "engine", "hardware", "mesh", "network",
+        "pipelines",
+        "scenario", "simulate", "trace", "train", "validation", "workload",
     },
 }  # fmt: skip
 

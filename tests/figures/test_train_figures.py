@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,9 +21,10 @@ from triosim.figures.train_colours import (
     step_colour,
 )
 from triosim.figures.train_memory import memory_by_stage, memory_over_step
-from triosim.figures.train_mesh import MAX_ROWS, mesh_figure
+from triosim.figures.train_mesh import MAX_RANKS, mesh_map
 from triosim.figures.train_timeline import pass_timeline, stage_lanes, step_timeline
-from triosim.train import TrainResult, TrainScenario, make_plan, train
+from triosim.hardware import load_gpu
+from triosim.train import Plan, TrainResult, TrainScenario, make_plan, train
 from triosim.train.stage import CATEGORIES
 
 PLANS = {
@@ -116,33 +118,66 @@ def test_memory_at_the_peak_sums_to_the_peak(result: TrainResult) -> None:
     assert max(layers[-1].y) * 2**30 == pytest.approx(result.memory[0].peak_bytes, rel=1e-5)
 
 
+def _map(plan: Plan, axes: Sequence[str], per_host: int | None) -> dict[str, Any]:
+    return mesh_map(plan, axes, per_host, lambda group: f"{group.shape[1]} ranks")
+
+
 @pytest.mark.parametrize("axis", ["dp_shard", "tp", "pp", "cp"])
-def test_ranks_of_a_colour_in_a_host_are_a_group(axis: str) -> None:
+def test_ranks_of_a_group_share_their_place_on_the_other_axes(axis: str) -> None:
     plan = make_plan(TrainScenario(gpus=64, tp=2, pp=2, cp=2, seq_len=1024))
-    figure = mesh_figure(plan, axis, 8)
-    z, ranks = np.asarray(figure.data[0].z), np.arange(64).reshape(8, 8)
-    where = plan.mesh.axis(axis)
-    places = np.delete(plan.mesh.coordinates(ranks.ravel()), where, axis=1)
-    for host, colours in zip(ranks, z, strict=True):
-        for a, first in zip(host, colours, strict=True):
-            for b, second in zip(host, colours, strict=True):
-                assert (first == second) == (places[a] == places[b]).all()
+    (one,) = _map(plan, [axis], 8)["axes"]
+    places = np.delete(plan.mesh.coordinates(np.arange(64)), plan.mesh.axis(axis), axis=1)
+    same_group = np.equal.outer(one["group"], one["group"])
+    same_place = (places[:, None, :] == places[None, :, :]).all(axis=2)
+    assert (same_group == same_place).all()
+    assert one["size"] == plan.sizes[axis]
+    assert set(one["link"]) == {f"{plan.sizes[axis]} ranks"}
 
 
-def test_many_hosts_stand_side_by_side_and_too_many_are_cut_with_a_note() -> None:
-    plan = make_plan(TrainScenario(gpus=512, seq_len=1024))
-    figure = mesh_figure(plan, "dp_shard", 8)
-    assert np.asarray(figure.data[0].z).shape == (32, 16)
-    assert figure.layout.yaxis.categoryarray[1] == "hosts 2\u20133"
-    assert figure.layout.xaxis.title.text == ""
-    plan = make_plan(TrainScenario(gpus=4096, seq_len=1024))
-    figure = mesh_figure(plan, "dp_shard", 8)
-    assert np.asarray(figure.data[0].z).shape[0] == MAX_ROWS
-    assert "of 4,096 ranks" in figure.layout.xaxis.title.text
+def test_members_and_places_are_said_by_number() -> None:
+    plan = make_plan(TrainScenario(gpus=64, tp=8, seq_len=1024))
+    drawn = _map(plan, ["dp_shard", "tp"], 8)
+    shard, tensor = drawn["axes"]
+    assert shard["members"][1] == "1, 9, 17, 25, 33, 41, 49, 57"
+    assert tensor["members"][1] == "8 to 15"
+    assert drawn["places"][11] == "dp_shard 1, tp 3"
+    long = _map(make_plan(TrainScenario(gpus=256, tp=8, seq_len=1024)), ["dp_shard"], 8)
+    assert long["axes"][0]["members"][0].endswith("56, ... (32)")
 
 
-def test_expert_groups_can_be_coloured() -> None:
+@pytest.mark.parametrize(
+    ("gpus", "per_host", "hosts", "columns"),
+    [(512, 8, 64, 8), (4, 8, 1, 4), (144, 72, 2, 12), (16, None, 1, 8)],
+)
+def test_every_rank_is_on_its_host(
+    gpus: int, per_host: int | None, hosts: int, columns: int
+) -> None:
+    drawn = _map(make_plan(TrainScenario(gpus=gpus, seq_len=1024)), ["dp_shard"], per_host)
+    assert len(drawn["hosts"]) == hosts
+    assert drawn["columns"] == columns
+    assert [rank for host in drawn["hosts"] for rank in host["ranks"]] == list(range(gpus))
+    assert drawn["hosts"][-1]["label"] == (f"host {hosts - 1}" if per_host else "")
+
+
+def test_of_a_large_mesh_the_first_ranks_are_drawn() -> None:
+    drawn = _map(make_plan(TrainScenario(gpus=4096, seq_len=1024)), ["dp_shard"], 8)
+    assert (drawn["size"], drawn["shown"]) == (4096, MAX_RANKS)
+    assert drawn["hosts"][-1]["ranks"][-1] == MAX_RANKS - 1
+    (one,) = drawn["axes"]
+    assert len(one["group"]) == MAX_RANKS
+    assert one["members"] == ["0 to 4,095"]
+
+
+def test_expert_groups_are_inside_the_shards() -> None:
     plan = make_plan(TrainScenario(model="mixtral-8x7b", gpus=16, ep=4, seq_len=1024))
-    z = np.asarray(mesh_figure(plan, "ep", 8).data[0].z)
-    assert z[0].tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert z[1].tolist() == [2, 2, 2, 2, 3, 3, 3, 3]
+    (one,) = _map(plan, ["ep"], 8)["axes"]
+    assert one["group"] == [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_a_low_peak_has_the_height_of_the_chart_and_the_capacity_is_said() -> None:
+    low = _train("sharded")
+    gpu = low.scenario.gpu
+    assert low.peak_memory_gib < load_gpu(gpu).memory_bytes / 2**30 / 2
+    figure = memory_over_step(low, 0)
+    assert figure.layout.yaxis.range[1] < 2 * low.memory[0].peak_bytes / 2**30
+    assert any("far above" in note.text for note in figure.layout.annotations)

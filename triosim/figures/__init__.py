@@ -2,6 +2,7 @@
 
 from triosim.figures.breakdown import breakdown_bars
 from triosim.figures.communication import communication_bars
+from triosim.figures.explain import critical_bars, what_if_tornado
 from triosim.figures.gantt import gantt_overview
 from triosim.figures.gantt_bars import gantt_bars
 from triosim.figures.memory import memory_figure
@@ -23,6 +24,8 @@ __all__ = [
     "topology_figure",
     "utilisation_figure",
     "step_times_figure",
+    "critical_bars",
+    "what_if_tornado",
     "time_treemap",
     "roofline_scatter",
     "PHASE_COLOURS",

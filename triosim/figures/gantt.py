@@ -5,7 +5,7 @@ A picture of fixed cost, whatever the number of spans.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from triosim.engine.program import COMPUTE_PHASES, TRANSFER_PHASES
 from triosim.figures.lanes import Lanes, choose_lanes
-from triosim.figures.palette import PHASE_COLOURS, translucent
+from triosim.figures.palette import translucent
 from triosim.figures.raster import bins_for, dominant, phase_times
 from triosim.figures.style import (
     CLEAR,
@@ -27,6 +27,8 @@ from triosim.figures.style import (
     say_nothing_to_show,
     value_axis,
 )
+from triosim.figures.text import words
+from triosim.figures.train_colours import step_colour
 from triosim.result import Result
 
 PHASES = COMPUTE_PHASES + TRANSFER_PHASES
@@ -45,11 +47,23 @@ def gantt_overview(
 
     Dragging over it selects a range of time.
     """
-    figure = raster_figure(result, choose_lanes(result, ranks), (0.0, result.total_ms), style)
-    if window_ms is not None and result.total_ms > 0:
-        _mark(figure, clip_window(window_ms, result.total_ms), result.total_ms, style)
+    whole_ms = makespan_ms(result)
+    figure = raster_figure(result, choose_lanes(result, ranks), (0.0, whole_ms), style)
+    if window_ms is not None and whole_ms > 0:
+        _mark(figure, clip_window(window_ms, whole_ms), whole_ms, style)
     figure.update_layout(dragmode="select", selectdirection="h", uirevision="gantt-overview")
     return figure
+
+
+def makespan_ms(result: Result) -> float:
+    """How long a timeline is: of steps that overlap, longer than the step."""
+    return result.tasks.total_s * 1e3
+
+
+def phases_in(result: Result) -> tuple[str, ...]:
+    """The phases that a timeline may show: a trace's, and whatever else it has."""
+    more = set(result.tasks.program.phase).difference(PHASES)
+    return (*PHASES, *sorted(more))
 
 
 def clip_window(window_ms: Window, total_ms: float) -> Window:
@@ -63,8 +77,8 @@ def raster_figure(
 ) -> go.Figure:
     """The heatmap of a window of time."""
     figure = go.Figure()
-    if result.total_ms > 0 and lanes.lanes:
-        _draw_cells(figure, result, lanes, window_ms)
+    if makespan_ms(result) > 0 and lanes.lanes:
+        draw_cells(figure, result, lanes, window_ms)
     notes = [line for text in (note, lanes.note) for line in lines_of(text)]
     set_axes(figure, style, lanes, window_ms, notes)
     finish(
@@ -73,7 +87,7 @@ def raster_figure(
         height=rows_height(len(lanes.lanes), style, extra=5.5 + len(notes)),
         revision="gantt-raster",
     )
-    if result.total_ms == 0:
+    if makespan_ms(result) == 0:
         say_nothing_to_show(figure, style, "This step takes no time.")
     return figure
 
@@ -102,13 +116,15 @@ def _separators(lanes: Lanes, style: Style) -> list[dict[str, Any]]:
     return [{**at, "y0": i - 0.5, "y1": i - 0.5, "line": line} for i in starts]
 
 
-def _draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Window) -> None:
+def draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Window) -> None:
+    """A heatmap of what each lane mostly does, with an entry in the legend for each phase seen."""
+    phases = phases_in(result)
     bins = bins_for(len(lanes.lanes))
     low_s, high_s = window_ms[0] / 1e3, window_ms[1] / 1e3
     # Ranks of a class share their streams, so each stream is rasterised once.
     streams = sorted({lane.stream for lane in lanes.lanes})
     row = {stream: i for i, stream in enumerate(streams)}
-    times = phase_times(result.tasks, streams, PHASES, bins, (low_s, high_s))
+    times = phase_times(result.tasks, streams, phases, bins, (low_s, high_s))
     codes = dominant(times)[[row[lane.stream] for lane in lanes.lanes]]
     width = (window_ms[1] - window_ms[0]) / bins
     figure.add_trace(
@@ -116,28 +132,28 @@ def _draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Wind
             # One byte a cell: 0 is idle and drawn as nothing.
             z=(codes + 1).astype(np.int8),
             zmin=-0.5,
-            zmax=len(PHASES) + 0.5,
+            zmax=len(phases) + 0.5,
             x0=window_ms[0] + width / 2,
             dx=width,
             y=lanes.labels,
             hovertemplate="<b>%{y}</b><br>%{hovertext} at %{x:.4~f} ms<extra></extra>",
-            colorscale=_colour_steps(),
+            colorscale=_colour_steps(phases),
             showscale=False,
             ygap=2 if len(lanes.lanes) <= 100 else 0,
         )
     )
     # NOTE: Plotly checks lists cell by cell and copies what add_trace is given; an array set here
     # costs 10 ms instead of 400 for 120,000 cells.
-    figure.data[0].hovertext = np.array(["idle", *PHASES])[codes + 1]
+    figure.data[-1].hovertext = np.array(["idle", *phases])[codes + 1]
     seen = set(np.unique(codes).tolist())
-    for code, phase in enumerate(PHASES):
+    for code, phase in enumerate(phases):
         if code in seen:
-            figure.add_trace(legend_entry(phase, PHASE_COLOURS[phase]))
+            figure.add_trace(legend_entry(words(phase), step_colour(phase)))
 
 
-def _colour_steps() -> list[tuple[float, str]]:
+def _colour_steps(phases: Sequence[str]) -> list[tuple[float, str]]:
     """A colour scale of steps: nothing for 0, then one colour for each phase."""
-    colours = [CLEAR, *(PHASE_COLOURS[phase] for phase in PHASES)]
+    colours = [CLEAR, *map(step_colour, phases)]
     count = len(colours)
     return [((i + edge) / count, colour) for i, colour in enumerate(colours) for edge in (0, 1)]
 

@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from triosim.analysis.breakdown import CLASSES, Gap
-from triosim.figures.gantt import PHASES, Window, clip_window, raster_figure, set_axes
+from triosim.analysis.breakdown import CLASSES
+from triosim.explain import Explanation, PathStep, Wait, explain
+from triosim.figures.critical import draw_path
+from triosim.figures.gantt import (
+    Window,
+    clip_window,
+    makespan_ms,
+    phases_in,
+    raster_figure,
+    set_axes,
+)
 from triosim.figures.lanes import Lane, Lanes, choose_lanes
-from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on, translucent
+from triosim.figures.palette import CLASS_COLOURS, text_on, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
     Style,
@@ -25,16 +34,21 @@ from triosim.figures.style import (
     say_nothing_to_show,
 )
 from triosim.figures.text import bytes_text, safe, time_text, words
+from triosim.figures.train_colours import roomy_legend, step_colour
 from triosim.result import Result
 
 MAX_BARS = 2000
+# What is not clicked on stays readable.
+NOT_CLICKED = {"marker": {"opacity": 0.65}}
+TWO_LINES = 6  # entries of a legend that a chart has room for in two lines
 # How much of its colour a gap shows on a light and on a dark page.
 GAP_OPACITY = (0.22, 0.42)
 # What the names written on bars are measured by: a chart's width and a letter's, in pixels.
 ASSUMED_WIDTH_PX = 950
 LETTER_PX = 0.58
-# What a bar carries for hovers and clicks, in this order.
-CUSTOM_DATA = ("name", "duration", "start", "bytes", "waited_for", "task", "rank")
+# What a bar carries for hovers and clicks, in this order; `gap` is a position in what
+# `explain(result).gaps(rank)` gives, -1 for a span; a gap's `task` is what it waits for.
+CUSTOM_DATA = ("name", "duration", "start", "bytes", "waited_for", "task", "rank", "gap")
 _HOVER = (
     "<b>%{customdata[0]}</b><br>%{y}<br>%{customdata[1]} from %{customdata[2]}"
     "%{customdata[3]}%{customdata[4]}"
@@ -58,25 +72,53 @@ class _Bars:
 
 
 def gantt_bars(
-    result: Result, ranks: Iterable[int], window_ms: Window, *, style: Style = DEFAULT_STYLE
+    result: Result,
+    ranks: Iterable[int],
+    window_ms: Window,
+    *,
+    path: Sequence[PathStep] = (),
+    style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
-    """Every span of the chosen ranks in the window, cut off at its edges."""
+    """Every span and every gap of the chosen ranks in the window, cut off at its edges.
+
+    `path` is drawn over them: the critical path of `explain`.
+    """
     lanes = choose_lanes(result, ranks)
-    window = clip_window(window_ms, result.total_ms)
-    tasks = _tasks_by_lane(result, lanes, window)
-    count = sum(map(len, tasks))
-    gaps = [_gaps(result, lane, window) for lane in lanes.lanes] if count <= MAX_BARS else []
-    count += sum(map(len, gaps))
-    if count > MAX_BARS:
+    window = clip_window(window_ms, makespan_ms(result))
+    figure = go.Figure()
+    if draw_bars(figure, result, lanes, window, style=style):
+        _dress(figure, result, lanes, window, style)
+    else:
         note = (
             f"more than {MAX_BARS:,} intervals in this window: each stretch shows what it mostly "
             "holds; choose a shorter window or fewer GPUs to see single operators"
         )
-        return raster_figure(result, lanes, window, style, note)
-    figure = go.Figure()
-    _draw_spans(figure, result, lanes, tasks, window)
-    _draw_gaps(figure, result, lanes, gaps, window, style)
-    return _dress(figure, result, lanes, window, style)
+        figure = raster_figure(result, lanes, window, style, note)
+    draw_path(figure, result, path, lanes, window, style)
+    return figure
+
+
+def draw_bars(
+    figure: go.Figure,
+    result: Result,
+    lanes: Lanes,
+    window_ms: Window,
+    *,
+    limit: int = MAX_BARS,
+    style: Style = DEFAULT_STYLE,
+) -> bool:
+    """Add the spans and gaps of the lanes, without axes; False, and nothing, above `limit`."""
+    tasks = _tasks_by_lane(result, lanes, window_ms)
+    count = sum(map(len, tasks))
+    if count > limit:
+        return False
+    found = explain(result)
+    gaps = [_gaps(found, lane, window_ms) for lane in lanes.lanes]
+    if count + sum(map(len, gaps)) > limit:
+        return False
+    _draw_spans(figure, result, lanes, tasks, window_ms)
+    _draw_gaps(figure, result, lanes, gaps, window_ms, style)
+    return True
 
 
 def _dress(
@@ -84,11 +126,14 @@ def _dress(
 ) -> go.Figure:
     notes = lines_of(lanes.note)
     set_axes(figure, style, lanes, window, notes)
-    height = rows_height(len(lanes.lanes), style, extra=5.5 + len(notes))
+    many = len(figure.data) > TWO_LINES
+    height = rows_height(len(lanes.lanes), style, extra=5.5 + len(notes) + many)
     finish(figure, style, height=height, revision="gantt-bars")
+    if many:
+        roomy_legend(figure, style)
     figure.update_layout(barmode="overlay", bargap=0.12, dragmode="zoom")
     _write_names(figure, window, style)
-    if result.total_ms == 0:
+    if makespan_ms(result) == 0:
         say_nothing_to_show(figure, style, "This step takes no time.")
     return figure
 
@@ -106,12 +151,16 @@ def _tasks_by_lane(result: Result, lanes: Lanes, window: Window) -> list[list[in
     return [by_stream[lane.stream] for lane in lanes.lanes]
 
 
-def _gaps(result: Result, lane: Lane, window: Window) -> list[Gap]:
+def _gaps(found: Explanation, lane: Lane, window: Window) -> list[tuple[int, Wait]]:
+    """The gaps of a lane in the window with their positions; waits inside of bars are no gaps."""
     if not lane.compute:
         return []
     low_s, high_s = window[0] / 1e3, window[1] / 1e3
-    gaps = result.breakdowns[lane.rank_class].gaps
-    return [gap for gap in gaps if gap.start_s < high_s and gap.end_s > low_s]
+    return [
+        (number, wait)
+        for number, wait in enumerate(found.gaps(lane.rank))
+        if wait.inside < 0 and wait.start_s < high_s and wait.end_s > low_s
+    ]
 
 
 def _draw_spans(
@@ -132,9 +181,9 @@ def _draw_spans(
                 min(end, window[1]),
                 _describe(result, lane, task, start, end),
             )
-    for phase in PHASES:
+    for phase in phases_in(result):
         if phase in bars:
-            figure.add_trace(_trace(phase, bars[phase], PHASE_COLOURS[phase], phase))
+            figure.add_trace(_trace(words(phase), bars[phase], step_colour(phase), phase))
 
 
 def _span_ms(result: Result, task: int) -> tuple[float, float]:
@@ -156,6 +205,7 @@ def _describe(
         f"<br>waited for {_whose(result, lane, before)}" if before >= 0 else "",
         task,
         lane.rank,
+        -1,
     )
 
 
@@ -170,13 +220,13 @@ def _draw_gaps(
     figure: go.Figure,
     result: Result,
     lanes: Lanes,
-    gaps: Sequence[Sequence[Gap]],
+    gaps: Sequence[Sequence[tuple[int, Wait]]],
     window: Window,
     style: Style,
 ) -> None:
     bars: dict[str, _Bars] = {}
     for lane, own in zip(lanes.lanes, gaps, strict=True):
-        for gap in own:
+        for number, gap in own:
             start, end = gap.start_s * 1e3, gap.end_s * 1e3
             custom = (
                 _reason(result, lane, gap),
@@ -186,6 +236,7 @@ def _draw_gaps(
                 _held_up(result, gap),
                 gap.cause,
                 lane.rank,
+                number,
             )
             low, high = max(start, window[0]), min(end, window[1])
             bars.setdefault(gap.kind, _Bars()).add(lane, low, high, custom)
@@ -195,14 +246,14 @@ def _draw_gaps(
             figure.add_trace(_trace(words(kind), bars[kind], colour, "gap"))
 
 
-def _reason(result: Result, lane: Lane, gap: Gap) -> str:
+def _reason(result: Result, lane: Lane, gap: Wait) -> str:
     """Why the compute stream stands still, in a few words."""
     if gap.cause < 0:
         return "idle: nothing left to do" if gap.before < 0 else "idle: nothing to wait for"
     return f"{words(gap.kind)}: waits for {_whose(result, lane, gap.cause)}"
 
 
-def _held_up(result: Result, gap: Gap) -> str:
+def _held_up(result: Result, gap: Wait) -> str:
     if gap.before < 0:
         return ""
     return f"<br>before {safe(result.tasks.program.name[gap.before])} can start"
@@ -219,6 +270,7 @@ def _trace(name: str, bars: _Bars, colour: str, meta: str) -> go.Bar:
         customdata=bars.custom,
         hovertemplate=_HOVER + "<extra></extra>",
         marker={"color": colour, "line": {"width": 0}},
+        unselected=NOT_CLICKED,
         textposition="none",
     )
 
@@ -227,7 +279,7 @@ def _write_names(figure: go.Figure, window: Window, style: Style) -> None:
     """Put names on the bars that are wide enough for them."""
     letter_ms = LETTER_PX * style.small * (window[1] - window[0]) / ASSUMED_WIDTH_PX
     for trace in figure.data:
-        if trace.meta == "gap":
+        if trace.meta == "gap" or trace.type != "bar":
             continue
         # "autograd::engine::evaluate_function: MmBackward0" is best known by its end.
         names = [custom[0].rsplit(": ", 1)[-1] for custom in trace.customdata]

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from triosim.analysis.memory import MemoryCurve
-from triosim.figures.palette import CATEGORY_COLOURS, translucent
+from triosim.figures.palette import translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import memory_text, share_text, time_text
+from triosim.figures.train_colours import HELD_COLOURS
 from triosim.result import Result
 
 MAX_POINTS = 4000
@@ -27,7 +28,8 @@ def memory_figure(result: Result, rank: int, *, style: Style = DEFAULT_STYLE) ->
     curve = result.memory[result.class_of(rank)]
     unit, name = (GIB, "GiB") if curve.peak_bytes >= 0.1 * GIB else (MIB, "MiB")
     figure = go.Figure()
-    for trace in _layers(curve, result.total_ms, unit, name):
+    whole_ms = result.tasks.total_s * 1e3
+    for trace in _layers(curve, whole_ms, unit, name):
         figure.add_trace(trace)
     _mark_peak(figure, curve, unit, style)
     in_view = result.capacity_bytes <= CAPACITY_IN_VIEW * curve.peak_bytes
@@ -38,7 +40,7 @@ def memory_figure(result: Result, rank: int, *, style: Style = DEFAULT_STYLE) ->
         xaxis=value_axis(
             style,
             "time (ms)",
-            range=[0, result.total_ms or 1.0],
+            range=[0, whole_ms or 1.0],
             unifiedhovertitle={"text": "<b>at %{x:.4~f} ms</b>"},
         ),
         yaxis=value_axis(
@@ -88,9 +90,9 @@ def _layers(curve: MemoryCurve, total_ms: float, unit: float, name: str) -> Iter
             name=category,
             meta=category,
             mode="lines",
-            line={"shape": "hv", "width": 0.8, "color": CATEGORY_COLOURS[category]},
+            line={"shape": "hv", "width": 0.8, "color": HELD_COLOURS[category]},
             fill=fill,
-            fillcolor=translucent(CATEGORY_COLOURS[category], 0.75),
+            fillcolor=translucent(HELD_COLOURS[category], 0.75),
             hovertemplate=f"%{{customdata:.3~f}} {name}",
         )
         fill = "tonexty"

@@ -21,22 +21,32 @@ LINE_CHARACTERS = 46
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How to draw on the page at hand: its brightness, and the size of text in pixels."""
+    """How to draw on the page at hand: its brightness, and the size of text in pixels.
+
+    `strong` is for projectors, which wash out what is not black or white.
+    """
 
     dark: bool = False
     font_size: int = 13
+    strong: bool = False
 
     @property
     def text(self) -> str:
+        if self.strong:
+            return "#FFFFFF" if self.dark else "#000000"
         return "#FAFAFA" if self.dark else "#262730"
 
     @property
     def muted(self) -> str:
         """For secondary text."""
+        if self.strong:
+            return "#E3E6EA" if self.dark else "#26292E"
         return "#B4BAC4" if self.dark else "#5B616B"
 
     @property
     def grid(self) -> str:
+        if self.strong:
+            return "#5B616B" if self.dark else "#A3A9B2"
         return "#2F343D" if self.dark else "#E3E6EA"
 
     @property
@@ -98,6 +108,7 @@ def finish(figure: go.Figure, style: Style, *, height: int, revision: str) -> go
             "align": "left",
             "namelength": -1,
         },
+        modebar={"bgcolor": CLEAR, "color": style.muted, "activecolor": style.text},
         uirevision=revision,
     )
     return figure

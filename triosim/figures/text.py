@@ -26,6 +26,12 @@ def digits(value: float, count: int = 3) -> str:
     return f"{value:,.{min(decimals, 9)}f}"
 
 
+def short(value: float, count: int = 4) -> str:
+    """The same without zeros at the end."""
+    text = digits(value, count)
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def time_text(ms: float) -> str:
     """Milliseconds in the unit that suits their size."""
     for limit, factor, unit in ((1e-3, 1e6, "ns"), (1.0, 1e3, f"{MICRO}s"), (1e3, 1.0, "ms")):

@@ -23,6 +23,7 @@ from triosim.train import TrainResult
 
 GIB = 2.0**30
 LABELLED_SHARE = 0.05
+NEAR = 0.5  # of the capacity: a lower peak would be a thin strip below its line
 
 
 def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYLE) -> go.Figure:
@@ -40,10 +41,10 @@ def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYL
         below = below + own
         figure.add_trace(_layer(name, time, below, own, first=not figure.data))
     _mark(figure, curve, style)
-    capacity = result.capacity_bytes / GIB
+    capacity, peak = result.capacity_bytes / GIB, curve.peak_bytes / GIB
     figure.add_hline(y=capacity, line={"color": style.text, "width": 1.5, "dash": "dash"})
-    top = max(capacity, curve.peak_bytes / GIB)
-    _say_capacity(figure, capacity, style)
+    top = max(capacity, peak) if peak > NEAR * capacity else peak
+    _say_capacity(figure, capacity, style, seen=top >= capacity)
     figure.update_layout(
         xaxis=value_axis(
             style, "time (ms)", range=[0, total_ms or 1.0],
@@ -138,9 +139,12 @@ def _mark(figure: go.Figure, curve: MemoryCurve, style: Style) -> None:
     )
 
 
-def _say_capacity(figure: go.Figure, capacity: float, style: Style) -> None:
+def _say_capacity(figure: go.Figure, capacity: float, style: Style, *, seen: bool) -> None:
+    """At its line, or on top where that lies far above."""
+    text = f"capacity {digits(capacity)} GiB"
     figure.add_annotation(
-        text=f"capacity {digits(capacity)} GiB",
-        x=1, y=capacity, xref="paper", yref="y", xanchor="right", yanchor="bottom",
+        text=text if seen else f"{text}, far above",
+        x=1, y=capacity if seen else 1, xref="paper", yref="y" if seen else "paper",
+        xanchor="right", yanchor="bottom" if seen else "top",
         showarrow=False, font={"size": style.font_size, "color": style.muted},
     )  # fmt: skip

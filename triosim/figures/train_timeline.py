@@ -15,15 +15,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from triosim.engine.program import COMPUTE_PHASES
+from triosim.explain import Inside, PathStep, explain
+from triosim.figures.critical import draw_path
+from triosim.figures.gantt import Window, draw_cells
+from triosim.figures.gantt_bars import NOT_CLICKED
 from triosim.figures.lanes import Lane, Lanes, choose_lanes
 from triosim.figures.palette import CLASS_COLOURS, text_on, translucent
-from triosim.figures.raster import bins_for, dominant, phase_times
 from triosim.figures.style import (
-    CLEAR,
     DEFAULT_STYLE,
     Style,
     finish,
-    legend_entry,
     lines_of,
     row_axis,
     rows_height,
@@ -41,12 +42,17 @@ HOVER = (
     "<b>%{customdata[0]}</b><br>%{y}<br>%{customdata[1]} from %{customdata[2]}"
     "%{customdata[3]}<extra></extra>"
 )
-Window = tuple[float, float]
+# What a bar carries for hovers and clicks, in this order: see `Bar`.
+CUSTOM_DATA = ("name", "duration", "start", "more", "task", "span", "rank", "wait")
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One interval: times in milliseconds; `task` is -1 where it opens to nothing."""
+    """One interval: times in milliseconds; `task` is -1 where it opens to nothing.
+
+    `span` is the task that it is (in a pass its row in the unit's table), `wait` the position of a
+    gap in what explains the timeline; -1 for the other of the two.
+    """
 
     lane: str
     kind: str
@@ -55,7 +61,13 @@ class Bar:
     end_ms: float
     more: str = ""
     task: int = -1
-    gap: bool = False
+    span: int = -1
+    rank: int = -1
+    wait: int = -1
+
+    @property
+    def gap(self) -> bool:
+        return self.wait >= 0
 
 
 def stage_lanes(result: TrainResult, *, streams: bool) -> Lanes:
@@ -80,30 +92,41 @@ def step_timeline(
     window_ms: Window,
     *,
     streams: bool = True,
+    path: Sequence[PathStep] = (),
     style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
-    """The whole step or a window of it; bars of passes carry their task as third custom value."""
+    """The whole step or a window of it; what a bar carries for clicks is `CUSTOM_DATA`.
+
+    `path` is drawn over it: the critical path of `explain`.
+    """
     lanes = stage_lanes(result, streams=streams)
     bars = [*_tasks(result, lanes, window_ms), *_gaps(result, lanes, window_ms)]
     notes = lines_of(lanes.note)
     if len(bars) > MAX_BARS:
         figure = go.Figure()
-        _raster(figure, result, lanes, window_ms)
+        draw_cells(figure, result, lanes, window_ms)
         notes += lines_of(
             f"more than {MAX_BARS:,} intervals: each stretch shows what it mostly holds; choose a "
             "shorter window to see single passes"
         )
     else:
         figure = _bars(bars, window_ms, style)
-    return _dress(figure, lanes.labels, window_ms, notes, style)
+    _dress(figure, lanes.labels, window_ms, notes, style)
+    draw_path(figure, result, path, lanes, window_ms, style)
+    return figure
 
 
 def pass_timeline(
-    inside: pd.DataFrame, *, unit: str | None = None, style: Style = DEFAULT_STYLE
+    inside: pd.DataFrame,
+    *,
+    unit: str | None = None,
+    gaps: Inside | None = None,
+    style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
     """What `TrainResult.inside` says of one pass: its layers, or the kernels of one layer.
 
-    Layers are drawn where `unit` is None; times count from the start of the pass.
+    Layers are drawn where `unit` is None; times count from the start of the pass. `gaps` are those
+    of the unit.
     """
     shown = inside if unit is None else inside[inside["unit"] == unit]
     labels = list(dict.fromkeys(shown["stream"]))
@@ -113,7 +136,12 @@ def pass_timeline(
         labels = ["layers"]
     else:
         columns = ("stream", "phase", "name", "start_ms", "end_ms")
-        bars = [Bar(*row) for row in zip(*(shown[name] for name in columns), strict=True)]
+        rows = zip(*(shown[name] for name in columns), strict=True)
+        bars = [
+            Bar(stream, phase, name, start_ms, end_ms, span=number)
+            for number, (stream, phase, name, start_ms, end_ms) in enumerate(rows)
+        ]
+        bars += [] if gaps is None else _gaps_inside(gaps)
     low = min((bar.start_ms for bar in bars), default=0.0)
     high = max((bar.end_ms for bar in bars), default=1.0)
     notes: list[str] = []
@@ -133,35 +161,62 @@ def _layer(name: str, frame: pd.DataFrame) -> Bar:
     return Bar("layers", kind, name, own["start_ms"].min(), own["end_ms"].max())
 
 
+def _gaps_inside(inside: Inside) -> list[Bar]:
+    """The gaps between the kernels of one unit of a pass."""
+    shift_s = inside.offset_s - inside.begin_s
+    return [
+        Bar(
+            lane="compute",
+            kind=wait.kind,
+            name=f"{words(wait.kind)}: {inside.reason(wait)}",
+            start_ms=(wait.start_s + shift_s) * 1e3,
+            end_ms=(wait.end_s + shift_s) * 1e3,
+            wait=number,
+        )
+        for number, wait in enumerate(inside.waits)
+    ]
+
+
 def _tasks(result: TrainResult, lanes: Lanes, window: Window) -> list[Bar]:
     program, timeline = result.tasks.program, result.tasks
     start, end = timeline.start_s * 1e3, timeline.end_s * 1e3
     seen = np.flatnonzero((start < window[1]) & (end > window[0]) & (end > start))
-    label = {lane.stream: lane.label for lane in lanes.lanes}
+    by_stream = {lane.stream: lane for lane in lanes.lanes}
     return [
         Bar(
-            lane=label[program.stream[t]],
+            lane=by_stream[program.stream[t]].label,
             kind=program.phase[t],
             name=program.name[t],
             start_ms=float(start[t]),
             end_ms=float(end[t]),
             more=f"<br>{bytes_text(program.bytes[t])}" if program.bytes[t] > 0 else "",
             task=t if t in result.writer.made else -1,
+            span=t,
+            rank=by_stream[program.stream[t]].rank,
         )
         for t in seen.tolist()
-        if program.stream[t] in label
+        if program.stream[t] in by_stream
     ]
 
 
 def _gaps(result: TrainResult, lanes: Lanes, window: Window) -> list[Bar]:
+    """The gaps of the compute streams; waits inside of a pass show where it is opened."""
+    found = explain(result)
     return [
-        Bar(lane.label, gap.kind, f"{words(gap.kind)}", gap.start_s * 1e3, gap.end_s * 1e3,
-            gap=True)
+        Bar(
+            lane=lane.label,
+            kind=wait.kind,
+            name=f"{words(wait.kind)}: {found.reason(wait)}",
+            start_ms=wait.start_s * 1e3,
+            end_ms=wait.end_s * 1e3,
+            rank=lane.rank,
+            wait=number,
+        )
         for lane in lanes.lanes
         if lane.compute
-        for gap in result.breakdowns[lane.rank_class].gaps
-        if gap.start_s * 1e3 < window[1] and gap.end_s * 1e3 > window[0]
-    ]  # fmt: skip
+        for number, wait in enumerate(found.gaps(lane.rank))
+        if wait.inside < 0 and wait.start_s * 1e3 < window[1] and wait.end_s * 1e3 > window[0]
+    ]
 
 
 def _bars(bars: Sequence[Bar], window: Window, style: Style) -> go.Figure:
@@ -196,6 +251,7 @@ def _trace(kind: str, bars: Sequence[Bar], window: Window, style: Style, *, gap:
                 "color": style.surface if kind in COMPUTE_PHASES else colour,
             },
         },
+        unselected=NOT_CLICKED,
         text=[
             safe(bar.name) if not gap and len(bar.name) < letters * (high - low) else ""
             for bar, (low, high) in zip(bars, clipped, strict=True)
@@ -210,38 +266,7 @@ def _trace(kind: str, bars: Sequence[Bar], window: Window, style: Style, *, gap:
 
 def _custom(bar: Bar) -> tuple[Any, ...]:
     duration, start = time_text(bar.end_ms - bar.start_ms), time_text(bar.start_ms)
-    return safe(bar.name), duration, start, bar.more, bar.task
-
-
-def _raster(figure: go.Figure, result: TrainResult, lanes: Lanes, window: Window) -> None:
-    phases = sorted(set(result.tasks.program.phase))
-    bins = bins_for(len(lanes.lanes))
-    streams = [lane.stream for lane in lanes.lanes]
-    seconds = (window[0] / 1e3, window[1] / 1e3)
-    codes = dominant(phase_times(result.tasks, streams, phases, bins, seconds))
-    colours = [CLEAR, *map(step_colour, phases)]
-    width = (window[1] - window[0]) / bins
-    figure.add_trace(
-        go.Heatmap(
-            z=(codes + 1).astype(np.int8),
-            zmin=-0.5,
-            zmax=len(phases) + 0.5,
-            x0=window[0] + width / 2,
-            dx=width,
-            y=lanes.labels,
-            hovertemplate="<b>%{y}</b><br>%{hovertext} at %{x:.4~f} ms<extra></extra>",
-            colorscale=[
-                ((i + edge) / len(colours), colour)
-                for i, colour in enumerate(colours)
-                for edge in (0, 1)
-            ],
-            showscale=False,
-            ygap=2 if len(lanes.lanes) <= 100 else 0,
-        )
-    )
-    figure.data[0].hovertext = np.array(["idle", *phases])[codes + 1]
-    for code in np.unique(codes[codes >= 0]).tolist():
-        figure.add_trace(legend_entry(words(phases[code]), step_colour(phases[code])))
+    return safe(bar.name), duration, start, bar.more, bar.task, bar.span, bar.rank, bar.wait
 
 
 def _dress(
