@@ -6,14 +6,19 @@ if __name__ == "__main__":
 
     import streamlit as st
 
+    from dashboard.seminar import presenter
+
     # A local icon: without one the browser would fetch that of the page from the internet.
     icon = Path(__file__).parent / "dashboard" / "icon.svg"
     st.set_page_config(
         page_title="TrioSim", page_icon=icon, layout="wide", initial_sidebar_state=330
     )
-    st.navigation(
+    page = st.navigation(
         {
-            "": [st.Page("pages/start.py", title="Start", icon=":material/home:", default=True)],
+            "": [
+                st.Page("pages/start.py", title="Start", icon=":material/home:", default=True),
+                st.Page("pages/seminar.py", title="Seminar", icon=":material/school:"),
+            ],
             "Run": [
                 st.Page("pages/simulate.py", title="Simulate", icon=":material/tune:"),
                 st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
@@ -21,7 +26,34 @@ if __name__ == "__main__":
             "Inspect": [
                 st.Page("pages/traces.py", title="Traces", icon=":material/data_table:"),
                 st.Page("pages/network.py", title="Network", icon=":material/hub:"),
+                st.Page("pages/validation.py", title="Validation", icon=":material/verified:"),
+            ],
+            "Explore": [
+                st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
+                st.Page("pages/sweep.py", title="Sweep and search", icon=":material/grid_on:"),
+            ],
+            "Labs": [
+                st.Page("pages/lab_data_parallel.py", title="Data parallel", icon=":material/lan:"),
+                st.Page("pages/lab_fsdp.py", title="FSDP", icon=":material/data_array:"),
+                st.Page("pages/lab_collectives.py", title="Collectives", icon=":material/hub:"),
+                st.Page(
+                    "pages/lab_mesh.py", title="Device mesh and DTensor", icon=":material/grid_on:"
+                ),
+                st.Page(
+                    "pages/lab_tensor.py", title="Tensor parallel", icon=":material/splitscreen:"
+                ),
+                st.Page(
+                    "pages/lab_pipeline.py",
+                    title="Pipeline schedules",
+                    icon=":material/view_timeline:",
+                ),
+                st.Page("pages/lab_context.py", title="Long context", icon=":material/straighten:"),
+                st.Page("pages/lab_recompute.py", title="Recomputation", icon=":material/replay:"),
+                st.Page("pages/lab_compile.py", title="Compile", icon=":material/bolt:"),
+                st.Page("pages/lab_llama.py", title="Training Llama", icon=":material/dns:"),
             ],
         },
         position="top",
-    ).run()
+    )
+    presenter.bar()
+    page.run()

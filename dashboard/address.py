@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
+
+from dashboard import rejected
+from dashboard.frame import FRAME, frame_value
+from dashboard.links import NUMBER, Link, Parameters, number_of
+from dashboard.settings import VERSION, Setting
+from triosim.errors import ConfigError
+
+Raw = Mapping[str, Sequence[str]]
 
 
 def return_to(page: str, address: str, *, arrived: bool) -> None:
@@ -15,3 +28,84 @@ def return_to(page: str, address: str, *, arrived: bool) -> None:
     if arrived and not len(st.query_params) and settings.keys() - {"v"}:
         del st.session_state["page"]
         st.switch_page(page, query_params=settings)
+
+
+def here() -> dict[str, list[str]]:
+    """The address as it is now."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
+
+
+def read_parameters(raw: Raw, value_of: Callable[[str, Sequence[str]], Any]) -> Link:
+    """What an address means; parts that are not accepted count as absent, with a sentence each.
+
+    `value_of` reads one parameter and raises `ConfigError`. Those of the frame belong to no page.
+    """
+    version = raw.get("v", [VERSION])
+    if list(version) != [VERSION]:
+        said = " and ".join(version) or "(empty)"
+        sentence = f"v {said}: this page reads links of version {VERSION}, so nothing in this link "
+        return Link(values={}, parameters={"v": VERSION}, rejected=[sentence + "is used."])
+    values: dict[str, Any] = {}
+    parameters: Parameters = {"v": VERSION}
+    wrong: list[str] = []
+    for name, texts in raw.items():
+        if name == "v":
+            continue
+        try:
+            if name in FRAME:
+                frame_value(name, texts)
+            else:
+                values[name] = value_of(name, texts)
+            parameters[name] = texts[0]
+        except ConfigError as error:
+            wrong.append(error.named(name))
+    return Link(values=values, parameters=parameters, rejected=wrong)
+
+
+def setting_value(
+    setting: Setting | None, name: str, texts: Sequence[str], *, own: bool, longest: int = 0
+) -> Any:
+    """The value of a setting that has one parameter of its name; text has a longest length.
+
+    `own` says that the page's widgets wrote it: a number out of range is then theirs to answer.
+    Raises `ConfigError`.
+    """
+    said = " and ".join(texts) or "(empty)"
+    if setting is None:
+        raise ConfigError(name, said, "this page has no such setting")
+    if len(texts) != 1:
+        raise ConfigError(name, said, "a setting has one value")
+    text = texts[0]
+    if setting.kind == "text":
+        if len(text) > longest and not own:
+            raise ConfigError(name, text, f"must have at most {longest:,} characters")
+        return text
+    if setting.kind == "switch":
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(name, said, "must be true or false")
+        return text.lower() == "true"
+    if setting.kind == "choice":
+        if text not in setting.choices:
+            raise ConfigError(name, said, f"must be one of {', '.join(setting.choices)}")
+        return text
+    if own and NUMBER.fullmatch(text):
+        return float(text)
+    # Streamlit writes a number that it has kept for a field out of sight as 4.0.
+    return number_of(setting, text.removesuffix(".0") if setting.kind == "whole" else text)
+
+
+def put_right(page: str, link: Link, names: Iterable[str], *, arrived: bool) -> None:
+    """Note what is wrong with the address and correct it, before the first widget is drawn.
+
+    `names` are the keys of the page's bound widgets.
+    """
+    if arrived and len(st.query_params):
+        # A link means its defaults too, and not what was set here before.
+        for name in names:
+            st.session_state.pop(name, None)
+    rejected.note(page, link.rejected, arrived=arrived)
+    if link.rejected:
+        # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
+        with contextlib.suppress(StreamlitAPIException):
+            st.query_params.from_dict(link.parameters)
+            st.rerun()

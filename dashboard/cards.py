@@ -9,12 +9,15 @@ import streamlit as st
 Card = tuple[str, str, str]
 
 
-def show_cards(cards: Sequence[Card]) -> None:
-    """Side by side: what it is, its value, and a line that says what it means."""
-    with st.container(key="cards"):
+def show_cards(cards: Sequence[Card], key: str = "") -> None:
+    """Side by side: what it is, its value, and a line that says what it means.
+
+    A second row of cards on a page has a key of its own.
+    """
+    with st.container(key=f"cards{key}"):
         columns = st.columns(len(cards))
     for number, (label, value, meaning) in enumerate(cards):
         column = columns[number]
-        with column.container(border=True, gap=None, height="stretch", key=f"card_{number}"):
+        with column.container(border=True, gap=None, height="stretch", key=f"card_{key}{number}"):
             st.metric(label, value)
             st.caption(meaning)

@@ -1,10 +1,11 @@
-"""Ready-made scenarios: the one on the first page and the doors beside it."""
+"""Ready-made scenarios: the running example of the first page, and its doors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from triosim import Scenario
+from triosim.train import TrainScenario
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,6 +18,17 @@ class Example:
     scenario: Scenario
 
 
+# The seminar's: Llama 3.1 8B on one host with eight H100 of 95 GB, as TorchTitan published it.
+RUNNING = TrainScenario(
+    model="llama3-8b",
+    gpu="h100-96gb",
+    machine="seminar-h100",
+    gpus=8,
+    stack="torchtitan-2024",
+    micro_batch_size=2,
+    seq_len=8192,
+    recompute="selective-op",
+)
 FIRST = Scenario(case=2, gpus=4, ptp_bandwidth_gb_per_s=25)
 EXAMPLES = (
     Example(
@@ -39,7 +51,7 @@ EXAMPLES = (
         ),
     ),
     Example(
-        title="Optical circuits",
+        title="Optical ring",
         text="A ring of circuits over a mesh of 16 GPUs.",
         icon=":material/hub:",
         scenario=Scenario(case=1, gpus=16, interconnect="optical", mesh_rows=4, circuit_setup_ms=1),
@@ -51,7 +63,7 @@ EXAMPLES = (
         scenario=Scenario(case=2, gpus=8, rank_speed={3: 0.5}),
     ),
     Example(
-        title="Two H100 hosts",
+        title="Two hosts",
         text="What does leaving the host cost?",
         icon=":material/dns:",
         scenario=Scenario(case=2, gpus=16, topology="seminar-h100"),

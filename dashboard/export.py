@@ -14,7 +14,7 @@ import streamlit as st
 from dashboard.links import shipped_traces
 from dashboard.traces_store import Upload, uploads
 from triosim import Result, Scenario
-from triosim.cli import command_line
+from triosim.commands.flags import command_line
 from triosim.export.chrome import chrome_trace
 from triosim.export.table import timeline_csv
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.frame import FRAME, frame_value
 from dashboard.settings import SETTINGS, VERSION, Setting, label_of
 from dashboard.topologies import check_network, read_name
 from dashboard.traces_store import absent, folder_of, is_upload
@@ -71,6 +72,9 @@ def read_link(
                 given[name] = _value(SETTINGS[name], texts, traces)
             elif name in VIEW:
                 view[name] = VIEW[name](texts)
+            elif name in FRAME:
+                frame_value(name, texts)
+                view[name] = texts[0]
             elif name not in SETTINGS:
                 rejected.append(f"{name}: this page has no such setting.")
         except ConfigError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from dashboard import complaints
+from dashboard import chart_file, complaints
 
 CSS = """
 <style>
@@ -17,8 +17,12 @@ CSS = """
 [class*="st-key-pair_"] [data-testid="stColumn"] { min-width: 0; }
 [class*="st-key-pair_"] [data-testid="stWidgetLabel"] { overflow: visible; }
 [class*="st-key-pair_"] [data-testid="stWidgetLabel"] * { overflow: visible; white-space: nowrap; }
+/* Two numbers share a line: the buttons for one more and one less have no room. */
+[class*="st-key-pair_bare_"] [data-testid^="stNumberInputStep"] { display: none; }
 /* One line of meaning under each headline number. */
 [class*="st-key-card_"] [data-testid="stCaptionContainer"] p { line-height: 1.3; }
+/* What a card of a comparison says: smaller, as four of them share the width. */
+[class*="st-key-said_"] p { font-size: 0.875rem; line-height: 1.4; }
 /* A link to the next page that looks like the buttons beside it. */
 [class*="st-key-button_link"] a {
   min-height: 2.5rem; padding: 0 1rem;
@@ -38,7 +42,7 @@ CSS = """
   /* A figure has room for a line or two of legend; here it would lie over the bars. */
   [data-testid="stPlotlyChart"] .legend { display: none; }
   .st-key-crowded_network .annotation { display: none; }
-  .st-key-cards [data-testid="stColumn"] { min-width: 0; flex: 1 1 calc(50% - 1rem); }
+  [class*="st-key-cards"] [data-testid="stColumn"] { min-width: 0; flex: 1 1 calc(50% - 1rem); }
 }
 </style>
 """
@@ -88,7 +92,7 @@ def open_page(name: str, version: str = "") -> bool:
         # pages/ before app.py has said what the pages are: run app.py instead.
         PagesManager.uses_pages_directory = False
         st.rerun()
-    st.html(CSS.replace("</style>", f"{complaints.CSS}</style>"))
+    st.html(CSS.replace("</style>", f"{complaints.CSS}{chart_file.CSS}</style>"))
     _watch(key="watch", data={"page": name, "version": version}, on_changed_change=lambda: None)
     arrived = st.session_state.get("page") != name
     st.session_state["page"] = name

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
 
+from dashboard import bound
 from dashboard.network_settings import MAX_TEXT, MEMBERS, SETTINGS
-from dashboard.numbers import number_field, say_refused
+from dashboard.numbers import say_refused
 from triosim.figures.text import bytes_text, digits
 
-BOUND: Mapping[str, Any] = {"bind": "query-params"}
 MB = 1e6
 SIZE_MARKS = tuple(
     float(f"{mantissa}e{exponent}") for exponent in range(-4, 6) for mantissa in (1, 2, 5)
@@ -24,68 +24,23 @@ SPEED_MARKS = (1.0, 5.0, 10.0, 25.0, 50.0, 65.0, 100.0, 130.0, 200.0, 300.0, 450
 SETUP_MARKS = (0.0, *(float(f"{m}e{e}") for e in range(-3, 3) for m in (1, 2, 5)))
 
 
-def choice(
-    name: str,
-    options: Sequence[str] = (),
-    *,
-    radio: bool = False,
-    **more: Any,
-) -> str:
-    """One of the setting's choices (or of those given, which include its default).
-
-    The address has what the page shows, so choices are named as people read them.
-    """
-    setting = SETTINGS[name]
-    options = options or setting.choices
-    if st.session_state.get(name, setting.default) not in options:
-        st.session_state[name] = setting.default
-    widget = st.radio if radio else st.selectbox
-    more |= {"horizontal": True} if radio else {}
-    chosen: str = widget(
-        setting.label,
-        options,
-        index=list(options).index(setting.default),
-        key=name,
-        **BOUND,
-        **more,
-    )
-    return chosen
+def choice(name: str, options: Sequence[str] = (), **more: Any) -> str:
+    """One of the setting's choices, or of those given."""
+    return bound.choice(SETTINGS[name], options, **more)
 
 
 def text(name: str, placeholder: str, **more: Any) -> str:
     """What stands in a line of text; empty where nothing does."""
-    given = st.text_input(
-        SETTINGS[name].label,
-        None,
-        key=name,
-        placeholder=placeholder,
-        max_chars=MAX_TEXT,
-        **BOUND,
-        **more,
-    )
-    return given or ""
+    return bound.text(SETTINGS[name], placeholder, MAX_TEXT, **more) or ""
 
 
 def switch(name: str, **more: Any) -> bool:
-    setting = SETTINGS[name]
-    return st.toggle(setting.label, value=setting.default, key=name, **BOUND, **more)
+    return bound.switch(SETTINGS[name], **more)
 
 
-def number(name: str, *, step: float = 1, high: float | None = None, **more: Any) -> Any:
+def number(name: str, **more: Any) -> Any:
     """A number of the setting's range; what was refused stands below it."""
-    setting = SETTINGS[name]
-    value = number_field(
-        setting.label,
-        setting.low,
-        setting.high if high is None else high,
-        setting.default,
-        key=name,
-        step=step,
-        whole=setting.kind == "whole",
-        name=setting.plain_label,
-        **BOUND,
-        **more,
-    )
+    value = bound.number(SETTINGS[name], **more)
     say_refused(name)
     return value
 
@@ -104,17 +59,8 @@ def number_with_slider(
     with st.container(key=f"pair_{name}"):
         left, right = st.columns([0.6, 0.4], vertical_alignment="bottom", wrap=False)
     with right:
-        value = number_field(
-            f"{setting.label}, exact",
-            setting.low,
-            setting.high,
-            setting.default,
-            key=name,
-            step=step,
-            whole=setting.kind == "whole",
-            name=setting.plain_label,
-            label_visibility="collapsed",
-            **BOUND,
+        value = bound.number(
+            setting, step=step, label=f"{setting.label}, exact", label_visibility="collapsed"
         )
     with left:
         _handle(name, sorted({*marks, value}), value, shown)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dashboard.lab.collectives import LAB, NO_QUESTION
 from dashboard.links import shipped_traces
 from dashboard.settings import Setting
 from triosim.network.collectives.choose import ALGORITHMS
@@ -101,8 +102,12 @@ _ALL = (
     _number("restart", "Restart after a failure (s)", 600.0, 0, 1e6),
     _number("interval", "Work between checkpoints (min)", None, 1e-3, 1e6),
     _number("days", "Training without failures (days)", 54.0, 1e-3, 1e5),
+    _choice("ask", "Questions", NO_QUESTION, (NO_QUESTION, *LAB.questions)),
 )  # fmt: skip
-SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _ALL}
+SETTINGS: Mapping[str, Setting] = {
+    **{setting.name: setting for setting in _ALL},
+    **{name: setting for name, setting in LAB.all_settings().items() if name != LAB.question_key},
+}
 
 SHARED_NIC = """\
 kind = "tiers"

@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from dashboard import complaints
+from dashboard.bound import BOUND
 from dashboard.network_controls import (
-    BOUND,
     RANK_MARKS,
     SPEED_MARKS,
     choice,

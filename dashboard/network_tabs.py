@@ -11,12 +11,14 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.network_answers import frames
 from dashboard.network_controls import choice, number
+from dashboard.network_links import parameters_here
 from dashboard.network_player import show_player
 from dashboard.network_settings import DESCRIBED, MAX_PLAYED
 from dashboard.network_side import Chosen, edit, sentence
 from dashboard.network_study import CURVE, Study, crossovers
 from dashboard.network_text import write_toml
 from dashboard.plain import counted, micro, plain
+from dashboard.saved_file import open_saved, save_settings
 from dashboard.timeline import show, style
 from triosim.errors import TrioSimError
 from triosim.figures.network import busy_of, network_figure
@@ -290,6 +292,8 @@ def description_tab(chosen: Chosen) -> None:
                 "Download", written, file_name="topology.toml", mime="application/toml",
                 icon=":material/download:", on_click="ignore",
             )  # fmt: skip
+            save_settings("network", parameters_here())
+        open_saved()
         st.code(written, language="toml", wrap_lines=True)
         st.caption("Use it with --topology topology.toml on the command line, too.")
     with right:

@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
+from dashboard import explain
+from dashboard.chart_file import save_button, slug
+from dashboard.frame import presenting
 from dashboard.numbers import number_field, say_refused
 from triosim import Result
 from triosim.figures import Style, gantt_bars, gantt_overview
+from triosim.figures.gantt_bars import CUSTOM_DATA
+from triosim.figures.lanes import gpu_labels
 
 MAX_RANKS = 16
 OVERVIEW_PX = 420
+LARGE = 20  # pixels, on a projector
 WHOLE = (0.0, 100.0)
 STEP = 0.1  # percent
-CHART = {"displaylogo": False, "displayModeBar": False}
+# What a chart offers itself, while the mouse is over it: its picture as PNG.
+CHART = {
+    "displaylogo": False,
+    "modeBarButtons": [["toImage"]],
+    "toImageButtonOptions": {"scale": 2},
+}
+_CLICKED = ("task", "rank", "gap")  # what a click on a bar tells
 
 
 def style() -> Style:
-    """Figures in the colours of the page."""
-    return Style(dark=st.context.theme.type == "dark")
+    """Figures in the colours of the page; in large type and full contrast on a projector."""
+    dark = st.context.theme.type == "dark"
+    return Style(dark=dark, font_size=LARGE, strong=True) if presenting() else Style(dark=dark)
 
 
 def show(figure: go.Figure, alt: str, *, legend_below: bool = False, **more: Any) -> None:
@@ -33,9 +47,12 @@ def show(figure: go.Figure, alt: str, *, legend_below: bool = False, **more: Any
     legend = figure.layout.showlegend
     if legend_below:
         figure.update_layout(showlegend=False)
-    st.plotly_chart(figure, theme=None, config=CHART, alt=alt, **more)
-    if legend:
-        _legend(figure, "wide-legend" if legend_below else "narrow-legend")
+    key = slug(more.get("key") or alt)
+    with st.container(key=f"chart_{key}"):
+        st.plotly_chart(figure, theme=None, config=CHART, alt=alt, **more)
+        if legend:
+            _legend(figure, "wide-legend" if legend_below else "narrow-legend")
+        save_button(figure, alt, style(), legend=legend is not False, key=key)
 
 
 def _legend(figure: go.Figure, kind: str) -> None:
@@ -73,6 +90,7 @@ def timeline(result: Result) -> None:
     left, right = st.columns([0.6, 0.4], vertical_alignment="bottom")
     with right:
         ranks = _ranks(result)
+        explain.path_toggle()
     with left:
         window = _window(result)
     with overview:
@@ -87,7 +105,18 @@ def timeline(result: Result) -> None:
             selection_mode="box",
         )
     st.session_state["shown_ms"] = result.total_ms
-    show(gantt_bars(result, ranks, window, style=style()), "Operators and transfers in the window")
+    path = explain.path_of(result)
+    show(
+        gantt_bars(result, ranks, window, path=path, style=style()),
+        "Operators and transfers in the window",
+        key="operators",
+        on_select=partial(
+            explain.clicked, "operators", result.scenario, explain.CHOSEN, CUSTOM_DATA, _CLICKED
+        ),
+        selection_mode="points",
+    )
+    names = dict(zip(ranks, gpu_labels(result, ranks), strict=True))
+    explain.explanation(result, names, show, style())
 
 
 def _flatten(figure: go.Figure) -> None:

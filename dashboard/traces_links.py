@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dashboard import rejected
+from dashboard.frame import FRAME, frame_value
 from dashboard.links import Link, Parameters, shipped_traces
 from dashboard.settings import VERSION
 from dashboard.traces_store import absent, is_upload
@@ -57,6 +58,9 @@ def read_view(raw: Mapping[str, Sequence[str]], traces: Sequence[str]) -> Link:
 
 def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list[str]:
     shown = " and ".join(texts) or "(empty)"
+    if name in FRAME:
+        frame_value(name, texts)
+        return texts[0]
     if name not in NAMES:
         raise ConfigError(name, shown, "this page has no such setting")
     if name not in MANY and len(texts) != 1:

@@ -1,4 +1,4 @@
-"""Widgets of the page Train, each bound to the parameter of its name in the address."""
+"""The controls of the page Train: what they say, and where sentences about them stand."""
 
 from __future__ import annotations
 
@@ -9,80 +9,75 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import complaints
-from dashboard.numbers import number_field, say_refused
+from dashboard import bound, complaints
+from dashboard.numbers import say_refused
 from dashboard.plain import plain
-from dashboard.train_settings import SETTINGS, control_of
-from triosim.errors import ConfigError, TrioSimError
-
-BOUND: Mapping[str, Any] = {"bind": "query-params"}
+from dashboard.train_settings import MAX_TEXT, SETTINGS, control_of
+from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 
 
 @dataclass
 class Controls:
-    """What the controls say, and the places beside them for a sentence each."""
+    """What the controls say, and the places beside them for a sentence each.
+
+    A setting that does not matter beside those drawn before it is not drawn.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     slots: dict[str, DeltaGenerator] = field(default_factory=dict)
 
+    def matters(self, name: str) -> bool:
+        return SETTINGS[name].matters(self.known)
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """What is set so far; what comes later has its default."""
+        return {**{name: s.default for name, s in SETTINGS.items()}, **self.values}
+
     def choice(self, name: str, **more: Any) -> None:
-        setting = SETTINGS[name]
-        self.values[name] = st.selectbox(
-            setting.label,
-            setting.choices,
-            index=list(setting.choices).index(setting.default),
-            key=name,
-            **BOUND,
-            **more,
-        )
-        self.slots[name] = st.empty()
+        if self.matters(name):
+            self.put(name, bound.choice(SETTINGS[name], **more))
 
     def switch(self, name: str, **more: Any) -> None:
-        setting = SETTINGS[name]
-        self.values[name] = st.toggle(
-            setting.label, value=setting.default, key=name, **BOUND, **more
-        )
-        self.slots[name] = st.empty()
+        self.put(name, bound.switch(SETTINGS[name], **more))
+
+    def text(self, name: str, placeholder: str, **more: Any) -> None:
+        if self.matters(name):
+            self.put(name, bound.text(SETTINGS[name], placeholder, MAX_TEXT, **more))
 
     def number(self, name: str, **more: Any) -> None:
-        self.values[name] = number(name, **more)
+        if self.matters(name):
+            self.put(name, bound.number(SETTINGS[name], **more))
+
+    def put(self, name: str, value: Any) -> None:
+        """What a control says, with a place for a sentence below it."""
+        self.values[name] = value
         self.slots[name] = say_refused(name)
 
     def row(self, names: Sequence[str], **more: Any) -> None:
         """Numbers side by side; sentences about them stand below and have the whole width."""
-        with st.container(key=f"pair_{names[0]}"):
+        names = [name for name in names if self.matters(name)]
+        if not names:
+            return
+        with st.container(key=f"pair_bare_{names[0]}"):
             columns = st.columns(len(names), wrap=False, gap="small")
         for name, column in zip(names, columns, strict=True):
+            widget = bound.choice if SETTINGS[name].kind == "choice" else bound.number
             with column:
-                self.values[name] = number(name, **more.get(name, {}))
+                self.values[name] = widget(SETTINGS[name], **more.get(name, {}))
         for name in names:
             self.slots[name] = say_refused(name)
 
     def complain(self, error: TrioSimError) -> None:
         """Put the sentence beside the control that caused it, or where the result would be."""
-        slot, sentence = None, plain(str(error))
+        name, sentence = "", plain(str(error))
         if isinstance(error, ConfigError):
             name = control_of(error.field)
-            slot = self.slots.get(name)
             label = SETTINGS[name].plain_label if name else error.field
             sentence = plain(error.named(label.partition(":")[0]))
+        elif isinstance(error, TraceFormatError):
+            name = "recorded"
+        slot = self.slots.get(name)
         if slot is not None:
             complaints.beside(slot, sentence)
         complaints.on_top(sentence, "No result", beside=slot is not None)
-
-
-def number(name: str, *, step: float = 1, **more: Any) -> Any:
-    """A number of the setting's range."""
-    setting = SETTINGS[name]
-    return number_field(
-        setting.label,
-        setting.low,
-        setting.high,
-        setting.default,
-        key=name,
-        step=step,
-        whole=setting.kind == "whole",
-        name=setting.plain_label,
-        **BOUND,
-        **more,
-    )

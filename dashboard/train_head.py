@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import streamlit as st
 
+from dashboard.bound import number
 from dashboard.cards import show_cards
+from dashboard.names import plan_name
 from dashboard.numbers import say_refused
 from dashboard.plain import counted, plain
-from dashboard.train_controls import number
 from dashboard.train_published import Published, published_for
 from dashboard.train_run import Answer
-from triosim.figures.text import MIDDLE_DOT, time_text
+from dashboard.train_settings import SETTINGS
+from triosim.figures.text import time_text
 from triosim.train import TrainResult
 
 
 def title_of(result: TrainResult) -> str:
     """The plan in a few words."""
-    plan = result.plan
-    axes = [f"{name} {size}" for name, size in plan.sizes.items() if size > 1]
-    where = f"{plan.model.name} on {counted(plan.scenario.gpus, 'GPU')}"
-    return plain(f" {MIDDLE_DOT} ".join([where, *axes]))
+    return plain(plan_name(result.plan))
 
 
 def headline(answer: Answer) -> None:
     """Four numbers, each with a line that says what it means."""
     result, band = answer.result, answer.band
     peak, batches = result.peak_flops / 1e12, result.plan.microbatches
+    prefill = result.scenario.prefill
     show_cards(
         (
             (
-                "Step time",
+                "Time to first token" if prefill else "Step time",
                 time_text(result.step_ms),
                 f"{time_text(band.low_ms)} to {time_text(band.high_ms)}: the range of the "
                 "stack's constants",
@@ -37,7 +37,7 @@ def headline(answer: Answer) -> None:
             (
                 "Tokens/s per GPU",
                 f"{result.tokens_per_s_per_gpu:,.0f}",
-                f"{counted(result.plan.global_batch, 'sequence')} a step, "
+                f"{counted(result.plan.global_batch, 'sequence')}{'' if prefill else ' a step'}, "
                 f"{batches:,} micro-batch{'' if batches == 1 else 'es'}",
             ),
             (
@@ -64,7 +64,7 @@ def measured(answer: Answer) -> None:
     result = answer.result
     left, right = st.columns([0.74, 0.26], vertical_alignment="center", gap="medium")
     with right:
-        own = number("measured", placeholder="to compare")
+        own = number(SETTINGS["measured"], placeholder="to compare")
         say_refused("measured")
     with left:
         found = published_for(result.plan)

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from dashboard.timeline import show, style
+from dashboard.train_mesh_map import show_map
 from dashboard.train_settings import AXES, SETTINGS
 from triosim.errors import counted
-from triosim.figures.train_mesh import groups_along, mesh_figure
+from triosim.figures.train_mesh import MAX_RANKS, groups_along, mesh_map
 from triosim.network.topology.base import Ints, LinkSpec
 from triosim.network.topology.machines import Machine, load_machine, machine_names
 from triosim.train import Plan, TrainResult
@@ -25,34 +25,46 @@ USES = {
 
 
 def mesh_tab(result: TrainResult) -> None:
-    """The grid, coloured by the groups of one axis, beside a table of all axes."""
+    """A table of all axes above the grid, coloured by the groups of one axis."""
     plan = result.plan
     machine = load_machine(plan.machine) if plan.machine in machine_names() else None
-    per_host = None if machine is None else machine.gpus_per_host
     used = [axis for axis in AXES if plan.sizes.get(axis, 1) > 1]
     if not used:
         st.info("One GPU is no mesh: no axis is longer than 1.")
         return
-    st.dataframe(_table(plan, machine, used), hide_index=True)
+    st.dataframe(axes_table(plan, machine, used), hide_index=True)
+    axis = _coloured(used)
+    per_host = None if machine is None else machine.gpus_per_host
+    data = mesh_map(plan, used, per_host, lambda group: link_of(group, machine))
+    show_map({**data, "axis": used.index(axis)})
+    groups = len(groups_along(plan, axis))
+    size = plan.mesh.size
+    more = f" Drawn are the first {MAX_RANKS:,} of {size:,} ranks." if size > MAX_RANKS else ""
+    more += " Colours come again after the eighth group." if groups > 8 else ""
+    st.caption(
+        f"{counted(groups, 'group')} of {plan.sizes[axis]:,} along {axis}: {USES[axis]}.{more} "
+        "Point at a rank or walk with the arrow keys: its group stays, the others fade. A click "
+        "holds it; then point at an axis below the ranks for that group."
+    )
+
+
+def _coloured(used: list[str]) -> str:
     key = "colour_by"
     first = SETTINGS[key].default if SETTINGS[key].default in used else used[0]
     if st.session_state.get(key, first) not in used:
         st.session_state[key] = first
-    axis = st.radio(
-        SETTINGS[key].label, used, index=used.index(first), key=key, horizontal=True,
+    return st.radio(
+        SETTINGS[key].label,
+        used,
+        index=used.index(first),
+        key=key,
+        horizontal=True,
         bind="query-params",
-    )  # fmt: skip
-    show(mesh_figure(plan, axis, per_host, style=style()), f"Ranks by their group of {axis}")
-    groups = len(groups_along(plan, axis))
-    more = "" if groups == 1 else " Framed: the group of rank 0."
-    more += " Colours come again after the eighth group." if groups > 8 else ""
-    st.caption(
-        f"{counted(groups, 'group')} of {plan.sizes[axis]:,}: {USES[axis]}.{more} Point at a rank "
-        "for its place and its group."
     )
 
 
-def _table(plan: Plan, machine: Machine | None, axes: list[str]) -> pd.DataFrame:
+def axes_table(plan: Plan, machine: Machine | None, axes: list[str]) -> pd.DataFrame:
+    """A line for each axis: its groups, the link that they use and what it carries."""
     rows = []
     for axis in axes:
         groups = groups_along(plan, axis)

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from dashboard.plain import plain
+from dashboard.train_constants import constant_fields
 from dashboard.train_controls import Controls
-from dashboard.train_published import preset, preset_names
-from dashboard.train_settings import values_of
+from dashboard.train_model import choose_model, sequence_placeholder
+from dashboard.train_published import preset, presets
+from dashboard.train_settings import OWN_GRID
+from dashboard.train_values import values_of
+from triosim.errors import ConfigError
 from triosim.hardware import load_gpu
 from triosim.hardware.stacks import stack_names
+from triosim.network.topology.describe import GENERIC
 from triosim.network.topology.machines import machine_names
+from triosim.schedules import make_schedule, write_grid
 from triosim.train.scenario import CONTEXTS, RECOMPUTE
-from triosim.workload import count_parameters, load_model
 
 LEFT = {"placeholder": "rest", "help": "Empty: the GPUs that other axes leave."}
+GRID_HELP = (
+    "One line for each stage. F0 is the forward of micro-batch 0, B0 its backward, W0 the "
+    "weights' part of backward; F0.1 is on the second virtual stage. Dots are idle."
+)
+EXAMPLE_GRID = "F0 F1 B0 B1\n.  F0 B0 F1 B1"
 
 
 def choose() -> Controls:
@@ -22,59 +34,106 @@ def choose() -> Controls:
     controls = Controls()
     st.selectbox(
         "Start from a published run",
-        preset_names(),
+        list(presets()),
         index=None,
-        placeholder="choose one ...",
+        placeholder="type to search ...",
         key="train_preset",
         on_change=_preset,
-        help="Configurations that TorchTitan's authors measured, and one small model.",
+        help="Every published configuration that the project compares itself with. What was "
+        "measured then stands beside what is simulated.",
     )
-    controls.choice("model")
-    model = load_model(controls.values["model"])
-    st.caption(f"{count_parameters(model).total / 1e9:,.2f} B parameters, {model.layers} layers")
-    controls.choice("accelerator")
-    gpu = load_gpu(controls.values["accelerator"])
-    st.caption(f"{gpu.memory_bytes / 2**30:,.0f} GiB, {gpu.memory_bytes_per_s / 1e12:,.2f} TB/s")
-    controls.choice("machine", help=_lines(machine_names()))
-    controls.number("world")
-    controls.row(("micro", "seq"), micro={"help": "Sequences that a GPU runs at once."})
-    controls.row(("shard", "tp"), shard=LEFT)
-    controls.row(("pp", "cp"))
+    choose_model(controls)
+    controls.switch("prefill", help="Forward without gradients, up to the first token.")
+    _hardware(controls)
+    _mesh(controls)
     controls.choice("stack", help=_lines(stack_names()))
     controls.choice("recompute", help=_lines(RECOMPUTE))
-    controls.choice("precision")
-    controls.choice("mode")
-    _rest(controls)
+    controls.number("period")
+    controls.row(("precision", "mode"))
+    _folded(controls)
     return controls
 
 
-def _rest(controls: Controls) -> None:
+def _hardware(controls: Controls) -> None:
+    controls.choice("accelerator")
+    gpu = load_gpu(controls.values["accelerator"])
+    st.caption(f"{gpu.memory_bytes / 2**30:,.0f} GiB, {gpu.memory_bytes_per_s / 1e12:,.2f} TB/s")
+    controls.choice("machine", help="Machines have links of their own; other networks have the "
+                    f"GPU's.\n\n{_lines(machine_names())}")  # fmt: skip
+    if controls.matters("shape"):
+        generic = GENERIC[controls.values["machine"]]
+        controls.text("shape", "as fits the GPUs", help=f"{generic.about}; {generic.choice}.")
+
+
+def _mesh(controls: Controls) -> None:
+    controls.number("world")
+    controls.row(
+        ("micro", "seq"),
+        micro={"help": "Sequences that a GPU runs at once."},
+        seq={"placeholder": sequence_placeholder(controls)},
+    )
+    controls.row(("shard", "tp"), shard=LEFT)
+    controls.row(("pp", "cp"))
+
+
+def _folded(controls: Controls) -> None:
     with st.expander("Batch and data parallelism"):
         controls.number(
             "batch",
             placeholder="micro-batch x dp x pp",
             help="Empty: one micro-batch for each data-parallel rank and stage.",
         )
-        controls.number("replicate")
-        controls.number("ep")
-        controls.choice("zero", help="What dp_shard divides: 1 optimizer state, 2 and gradients, "
-                        "3 and parameters.")  # fmt: skip
-        controls.choice("fsdp", help="1: flat parameters, 2: each parameter.")
+        controls.row(("replicate", "ep"))
+        controls.number("skew", step=0.1, help="What the busiest expert-parallel rank has to do "
+                        "over the mean; 1: all alike.")  # fmt: skip
+        controls.row(
+            ("zero", "fsdp"),
+            zero={"help": "What dp_shard divides: 1 optimizer state, 2 and gradients, 3 and "
+                  "parameters."},
+            fsdp={"help": "1: flat parameters, 2: each parameter."},
+        )  # fmt: skip
         controls.switch("reshard", help="Parameters are given back after forward.")
+        controls.row(
+            ("prefetch", "buckets"),
+            prefetch={"placeholder": "1, FSDP1: 2"},
+            buckets={"help": "Of gradients, with DDP."},
+        )
     with st.expander("Pipeline, context and tensor parallelism"):
-        controls.choice("pipeline")
+        controls.choice("pipeline", on_change=_own_grid)
         controls.number("chunks")
+        controls.text("grid", EXAMPLE_GRID, height=150, help=GRID_HELP)
         controls.choice("context", help=_lines(CONTEXTS))
         for name in ("sp", "async_tp", "loss_parallel"):
             controls.switch(name)
     with st.expander("Optimizer and launches"):
-        controls.choice("optimizer")
-        for name in ("graphs", "offload"):
-            controls.switch(name)
+        controls.row(("optimizer", "state"))
+        controls.choice("fused")
+        controls.choice("sync")
+        controls.switch("graphs")
+        controls.text("breaks", "none; self_attn,mlp", help="Modules of a layer after which the "
+                      "graph of torch.compile ends.")  # fmt: skip
+        controls.switch("offload")
+    with st.expander("Slow GPUs and lost time"):
+        controls.text("slow", "none; 3=0.5 is half speed")
+        controls.number("extra", help="Time in which the CPU launches nothing, as for logging.")
+    with st.expander("Constants of the software stack"):
+        constant_fields(controls)
 
 
-def _lines(notes: dict[str, str]) -> str:
-    return "\n".join(f"- {name}: {plain(about)}" for name, about in dict(notes).items())
+def _lines(notes: Mapping[str, str]) -> str:
+    return "\n".join(f"- {name}: {plain(about)}" for name, about in notes.items())
+
+
+def _own_grid() -> None:
+    """A grid begins as the schedule that was chosen before, with its stages and micro-batches."""
+    state = st.session_state
+    if state["pipeline"] != OWN_GRID or state.get("grid"):
+        return
+    stages = int(state.get("pp") or 1)
+    try:
+        state["grid"] = write_grid(make_schedule("1f1b", stages, stages, 1))
+    except ConfigError:
+        return
 
 
 def _preset() -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 from dashboard import views
 from dashboard.plain import micro, plain
 from dashboard.timeline import show, style
+from dashboard.train_constants import constants_table
 from dashboard.train_head import signed
 from dashboard.train_run import changes_for
 from dashboard.train_settings import SETTINGS, control_of
@@ -15,7 +16,6 @@ from triosim.analysis.breakdown import CLASSES
 from triosim.figures.text import bytes_text, share_text, time_text, words
 from triosim.figures.train_breakdown import class_labels, train_breakdown
 from triosim.figures.train_memory import memory_by_stage, memory_over_step
-from triosim.hardware.stacks import RANGED, Stack, load_stack
 from triosim.network.topology.machines import load_machine, machine_names
 from triosim.train import TrainResult
 from triosim.train.result import CONVENTIONS
@@ -25,7 +25,9 @@ def time_tab(result: TrainResult) -> None:
     """Classes of time, and what is sent for what."""
     st.caption("Mean over all GPUs; the six sum to the step.")
     widths = [1.5 if len(name) > 12 else 1.0 for name in CLASSES]
-    for column, name in zip(st.columns(widths), CLASSES, strict=True):
+    with st.container(key="cards_of_time"):
+        columns = st.columns(widths)
+    for column, name in zip(columns, CLASSES, strict=True):
         value = result.breakdown[name]
         with column.container(gap=None):
             st.metric(words(name).capitalize(), time_text(value))
@@ -108,34 +110,11 @@ def checks_tab(result: TrainResult) -> None:
     left.markdown("**Assumed**\n\n" + _points(result.assumptions))
     conventions = [f"{name}: {text}" for name, text in CONVENTIONS.items()]
     right.markdown("**Conventions**\n\n" + _points(conventions))
-    stack = load_stack(result.scenario.stack)
-    st.markdown(f"**Constants of {plain(stack.name)}**")
-    rows = [(name, getattr(stack, name), _source(stack, name)) for name in RANGED]
-    rows += [(f"clock of {gpu}", c, stack.sources.get("clock", "")) for gpu, c in
-             stack.clock.items()]  # fmt: skip
-    st.dataframe(
-        pd.DataFrame(
-            {
-                "constant": [name for name, _, _ in rows],
-                "value": [c.value for _, c, _ in rows],
-                "low": [c.low for _, c, _ in rows],
-                "high": [c.high for _, c, _ in rows],
-                "source": [micro(source) for _, _, source in rows],
-            }
-        ),
-        hide_index=True,
-        height="content",
-    )
-    st.caption("The step time's range takes every constant to its fast and to its slow end.")
+    constants_table(result)
     if result.plan.machine in machine_names():
         machine = load_machine(result.plan.machine)
         sources = [f"{part}: {source}" for part, source in machine.sources.items()]
         st.markdown(f"**Sources of {plain(machine.name)}**\n\n" + _points(sources))
-
-
-def _source(stack: Stack, name: str) -> str:
-    """Where a constant is from; what compiled code has follows from the same source."""
-    return stack.sources.get(name, stack.sources.get(name.removeprefix("compiled_"), ""))
 
 
 def _points(lines: object) -> str:

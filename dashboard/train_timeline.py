@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
+from dashboard import explain
 from dashboard.timeline import show, style
 from triosim.figures.text import MIDDLE_DOT
-from triosim.figures.train_timeline import pass_timeline, step_timeline
+from triosim.figures.train_breakdown import class_labels
+from triosim.figures.train_timeline import CUSTOM_DATA, pass_timeline, step_timeline
 from triosim.train import TrainResult
 
 WHOLE = (0.0, 100.0)
 STEP = 0.1  # percent
 ALL = "all layers"
 MAX_LISTED = 2000
+_CLICKED = ("span", "rank", "wait")  # what a click on a bar tells
 
 
 @st.fragment
@@ -25,6 +30,7 @@ def timeline(result: TrainResult) -> None:
         streams = not pipeline or st.toggle(
             "Communication streams", key="streams", bind="query-params"
         )
+        explain.path_toggle()
     with left:
         low, high = st.slider(
             "Window (part of the step)", *WHOLE, WHOLE, STEP, format="%.1f%%", key="train_window"
@@ -33,19 +39,23 @@ def timeline(result: TrainResult) -> None:
         low, high = max(0.0, high - STEP), max(STEP, high)
     total_ms = result.tasks.total_s * 1e3
     window = low / 100 * total_ms, high / 100 * total_ms
-    figure = step_timeline(result, window, streams=streams, style=style())
+    path = explain.path_of(result)
+    figure = step_timeline(result, window, streams=streams, path=path, style=style())
     show(
         figure,
         "What each stage of the training step does over time",
         key="train_step",
-        on_select=_open,
+        on_select=partial(_open, result),
         selection_mode="points",
     )
+    names = dict(zip((c.rank for c in result.classes), class_labels(result), strict=True))
+    explain.explanation(result, names, show, style())
     _pass(result)
 
 
-def _open() -> None:
-    """A click on a bar opens that pass."""
+def _open(result: TrainResult) -> None:
+    """A click on a bar opens that pass, and explains whatever it is."""
+    explain.clicked("train_step", result.scenario, explain.CHOSEN, CUSTOM_DATA, _CLICKED)
     for point in st.session_state["train_step"].selection.points:
         task = int(point["customdata"][4])
         if task >= 0:
@@ -83,7 +93,17 @@ def _pass(result: TrainResult) -> None:
             st.session_state["train_unit"] = options[0]
         unit = st.selectbox("Layer", options, key="train_unit")
     chosen = None if unit == ALL else unit
-    show(pass_timeline(inside, unit=chosen, style=style()), f"Inside {name_of(result, task)}")
+    of = result.scenario, task, chosen
+    found = explain.inside_of(result, task, unit)
+    show(
+        pass_timeline(inside, unit=chosen, gaps=found, style=style()),
+        f"Inside {name_of(result, task)}",
+        key="train_pass",
+        on_select=partial(explain.clicked, "train_pass", of, explain.INNER, CUSTOM_DATA, _CLICKED),
+        selection_mode="points",
+    )
+    if found is not None:
+        explain.inner_explanation(found, of)
     st.caption(
         "The layers of this pass, one after the other: choose one for its kernels."
         if chosen is None

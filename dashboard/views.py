@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.cards import show_cards
-from dashboard.joined import joined, machine_of, network_tab
+from dashboard.joined import machine_of, network_tab
 from dashboard.links import TABS
+from dashboard.names import name_of
 from dashboard.numbers import number_field, say_refused
 from dashboard.plain import counted, plain
-from dashboard.settings import case_title
 from dashboard.timeline import representatives, show, style, timeline
-from dashboard.traces_store import label_of
 from triosim import Result, Scenario
 from triosim.analysis.breakdown import CLASSES, SLOWDOWN
 from triosim.figures import breakdown_bars, communication_bars, memory_figure, step_times_figure
@@ -38,9 +36,7 @@ TICK, CROSS = ":material/check:", ":material/close:"
 
 def title_of(scenario: Scenario) -> str:
     """The scenario in a few words."""
-    gpus = counted(scenario.gpus, "GPU")
-    name = label_of(Path(scenario.trace_dir).name)
-    return plain(f"{name}, {case_title(scenario.case)}, {gpus}{joined(scenario)}")
+    return plain(name_of(scenario))
 
 
 def headline(result: Result) -> None:

@@ -4,6 +4,7 @@ import streamlit as st
 
 from dashboard import complaints, look, network_more, network_tabs, rejected
 from dashboard.address import return_to
+from dashboard.lab import strip
 from dashboard.network_answers import studied
 from dashboard.network_links import parameters_here, read_address, set_to
 from dashboard.network_settings import TABS
@@ -57,9 +58,13 @@ def _view(name: str, chosen: Chosen, found: Study | None) -> None:
 arrived = look.open_page("network", VERSION)
 return_to("pages/network.py", "network_address", arrived=arrived)
 read_address(arrived)
+asked = strip.choose_question()
 with st.sidebar:
     chosen = choose()
 rejected.show("network", (chosen, set_to()))
-found = answer_or_sentence(chosen)
-tabs(chosen, found)
+if asked is None or strip.ask(asked):
+    found = answer_or_sentence(chosen)
+    tabs(chosen, found)
+    if asked is not None:
+        strip.play_and_explain(asked)
 st.session_state["network_address"] = parameters_here()

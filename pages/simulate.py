@@ -17,7 +17,9 @@ from dashboard.links import (
     scenario_of,
     shipped_traces,
 )
+from dashboard.pinned import pin_buttons
 from dashboard.runner import result_of
+from dashboard.saved_file import open_saved
 from dashboard.settings import SETTINGS, VERSION
 from dashboard.traces_store import is_upload, uploads
 from triosim.errors import TrioSimError
@@ -71,14 +73,16 @@ rejected.show("simulate", (controls.values, looked_at()))
 st.session_state["address"] = parameters_of(controls.values)
 result = result_or_sentence(controls)
 if result is not None:
-    title, actions = st.columns([0.65, 0.35], vertical_alignment="center")
+    title, actions = st.columns([0.5, 0.5], vertical_alignment="center")
     title.subheader(views.title_of(result.scenario), anchor=False)
     with actions.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center"
     ):
         views.check_badge(result)
+        pin_buttons(result.scenario, result.total_ms)
         with st.popover("Export", icon=":material/ios_share:"):
             export(result)
+            open_saved()
     views.headline(result)
     network_caption(result)
     views.notices(result)

@@ -10,11 +10,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from dashboard.examples import EXAMPLES, FIRST
+from dashboard.examples import EXAMPLES, FIRST, RUNNING
 from dashboard.links import query
 from triosim import Scenario, simulate
 from triosim.figures import gantt_bars
 from triosim.figures.text import time_text
+from triosim.train import train
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -73,7 +74,7 @@ def test_pages_open_without_complaint_and_stay_on_this_machine(visit: Visits, pa
 
 def test_start_is_above_the_fold(visit: Visits) -> None:
     page = visit().open("/")
-    expect(step_time(page)).to_have_text(text_of(FIRST))
+    expect(step_time(page)).to_have_text(time_text(train(RUNNING).step_ms))
     expect(page.get_by_text(EXAMPLES[-1].text)).to_be_in_viewport()
     expect(page.get_by_test_id("stPlotlyChart").last).to_be_in_viewport(ratio=1)
 

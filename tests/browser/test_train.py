@@ -1,7 +1,9 @@
 """The page Train in a browser: a click opens a pass, a link brings the same step back."""
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,3 +40,57 @@ def test_settings_are_in_the_address_and_come_back(visit: Visits) -> None:
     assert one.complaints == other.complaints == []
     hosts = {url.split("/")[2] for url in one.requests if url.startswith("http")}
     assert hosts == {one.address.removeprefix("http://")}
+
+
+def test_pointing_at_a_rank_shows_its_group(visit: Visits) -> None:
+    one = visit()
+    page = one.page
+    page.goto(f"{one.address}/train?v=1&model=llama3.2-1b&world=16&tp=2&look=Mesh&colour_by=tp")
+    ranks = page.locator(".ranks i")
+    expect(ranks).to_have_count(16)
+    together = page.locator(".ranks i.in")
+    expect(together).to_have_text(["0", "1"])
+    ranks.nth(10).hover()
+    expect(together).to_have_text(["10", "11"])
+    expect(page.locator(".mesh .rank")).to_have_text("Rank 10: dp_shard 5, tp 0")
+    expect(page.locator(".host.crossed")).to_have_count(1)
+    ranks.nth(5).click()
+    page.locator(".mesh .rank").hover()
+    expect(together).to_have_text(["4", "5"])
+    page.get_by_role("button", name=re.compile("^dp_shard")).hover()
+    expect(together).to_have_text(["1", "3", "5", "7", "9", "11", "13", "15"])
+    expect(page.locator(".host.crossed")).to_have_count(2)
+    page.locator(".mesh .rank").hover()
+    page.locator("section.mesh").focus()
+    page.keyboard.press("ArrowRight")
+    expect(together).to_have_text(["6", "7"])
+    assert one.complaints == []
+
+
+CONFIG = {
+    "model_type": "llama", "num_hidden_layers": 3, "hidden_size": 256, "num_attention_heads": 4,
+    "intermediate_size": 512, "vocab_size": 1000, "max_position_embeddings": 512,
+    "_name_or_path": "tiny",
+}  # fmt: skip
+
+
+def test_a_config_is_in_the_link_by_its_digest(visit: Visits, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(CONFIG), encoding="utf-8")
+    one = visit()
+    page = one.page
+    page.goto(f"{one.address}/train?v=1&origin=a+config.json&world=4")
+    page.locator("input[type=file]").set_input_files(file)
+    expect(page.locator("h3").first).to_contain_text("tiny on 4 GPUs")
+    expect(page).to_have_url(re.compile("config=upload-[0-9a-f]{12}"))
+    digest = re.search("upload-([0-9a-f]{12})", page.url)
+    assert digest is not None
+    other = visit(stranger=True)
+    again = other.page
+    again.goto(page.url)
+    asked = again.get_by_text(f"upload the file with the digest {digest[1]} here")
+    expect(asked).to_be_visible()
+    again.locator("input[type=file]").set_input_files(file)
+    expect(again.locator("h3").first).to_contain_text("tiny on 4 GPUs")
+    expect(again).to_have_url(page.url)
+    assert one.complaints == other.complaints == []

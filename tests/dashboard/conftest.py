@@ -29,3 +29,18 @@ def simulate_page(monkeypatch: pytest.MonkeyPatch) -> Open:
         return at.run()
 
     return open_at
+
+
+@pytest.fixture
+def train_page() -> Open:
+    """Opens the page Train at some address."""
+    config.set_option("global.disableWidgetStateDuplicationWarning", True)
+
+    def open_at(**parameters: str) -> AppTest:
+        at = AppTest.from_file(str(APP), default_timeout=60)
+        for name, value in parameters.items():
+            at.query_params[name] = value
+        at.switch_page("pages/train.py")
+        return at.run()
+
+    return open_at

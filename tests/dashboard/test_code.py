@@ -14,7 +14,7 @@ from triosim.figures.palette import contrast
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "pages").glob("*.py"))
-CODE = [ROOT / "app.py", *PAGES, *sorted((ROOT / "dashboard").glob("*.py"))]
+CODE = [ROOT / "app.py", *PAGES, *sorted((ROOT / "dashboard").rglob("*.py"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

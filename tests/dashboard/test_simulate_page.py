@@ -10,7 +10,7 @@ from dashboard.examples import EXAMPLES
 from dashboard.export import portable_scenario
 from dashboard.links import TABS, parameters_of, values_of
 from triosim import Scenario, simulate
-from triosim.cli import command_line
+from triosim.commands.flags import command_line
 from triosim.figures.text import time_text
 from triosim.scenario import SAMPLE_TRACES
 

@@ -1,88 +1,26 @@
-"""The page Train: published values, addresses, sentences, and views against the engine."""
+"""The page Train: its figures against the engine's, and its sentences."""
 
 from __future__ import annotations
 
-import csv
 import re
-import shlex
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dashboard.network_settings import SETTINGS as NETWORK
-from dashboard.settings import SETTINGS as SIMULATE
-from dashboard.traces_links import NAMES as TRACES
-from dashboard.train_export import train_command
-from dashboard.train_links import link_to, read_train
-from dashboard.train_mesh import link_of
-from dashboard.train_published import PUBLISHED, preset, preset_names, published_for, spelt_out
-from dashboard.train_run import check_size, compute
-from dashboard.train_settings import FIELDS, SETTINGS, TABS, control_of, scenario_of, values_of
-from triosim.commands.train import _parser, _scenario
-from triosim.errors import ConfigError
-from triosim.network.topology.machines import load_machine
-from triosim.train import TrainScenario, make_plan, train
+from dashboard.train_links import read_train
+from dashboard.train_published import presets
+from dashboard.train_run import compute
+from dashboard.train_settings import FIELDS, SETTINGS, TABS
+from dashboard.train_values import scenario_of
+from triosim.train import TrainScenario, train
 
-ROOT = Path(__file__).parents[2]
-TABLE = ROOT / "triosim" / "validation" / "data" / "torchtitan.csv"
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def train_page() -> Open:
-    """Opens the page Train at some address."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/train.py")
-        return at.run()
-
-    return open_at
 
 
 def shown(at: AppTest) -> str:
     assert not at.exception
     return "\n".join(element.value for element in (*at.markdown, *at.caption, *at.subheader))
-
-
-def published(number: int) -> dict[str, str]:
-    with TABLE.open(encoding="utf-8") as table:
-        return next(line for line in csv.DictReader(table) if line["row"] == str(number))
-
-
-def test_no_name_of_the_address_belongs_to_another_page_too() -> None:
-    assert not SETTINGS.keys() & {*SIMULATE, *NETWORK, *TRACES, "v", "tab", "window"}
-
-
-@pytest.mark.parametrize("name", preset_names())
-def test_a_preset_survives_controls_and_address(name: str) -> None:
-    scenario = preset(name)
-    link = read_train({key: [str(text)] for key, text in link_to(scenario).items()})
-    assert link.rejected == []
-    defaults = {key: setting.default for key, setting in SETTINGS.items() if key in FIELDS}
-    assert scenario_of({**defaults, **link.values}) == scenario
-    assert scenario_of(values_of(scenario)) == scenario
-
-
-@pytest.mark.parametrize(("name", "number"), PUBLISHED.items())
-def test_a_preset_is_the_published_configuration(name: str, number: int) -> None:
-    line, plan = published(number), make_plan(preset(name))
-    exact = spelt_out(plan)
-    assert (exact.gpus, exact.seq_len) == (int(line["gpus"]), int(line["seq_len"]))
-    assert exact.global_batch == int(line["global_batch"])
-    assert exact.compile == (line["compile"] == "true")
-    assert (exact.tp, exact.pp) == (int(line["tp"] or 1), int(line["pp"] or 1))
-    found = published_for(plan)
-    assert found is not None
-    assert found.tokens_per_s_per_gpu == pytest.approx(float(line["tokens_per_s_per_gpu"]))
 
 
 def test_published_values_stand_beside_while_the_settings_are_theirs(train_page: Open) -> None:
@@ -102,7 +40,12 @@ def test_published_values_stand_beside_while_the_settings_are_theirs(train_page:
 
 def test_a_preset_sets_every_control(train_page: Open) -> None:
     at = train_page(v="1", optimizer="sgd", tp="2")
-    at.selectbox(key="train_preset").set_value("Llama 8B, 128 GPUs, eager").run()
+    name = next(
+        label
+        for label, run in presets().items()
+        if (run.source.name, run.row.number) == ("torchtitan", 3)
+    )
+    at.selectbox(key="train_preset").set_value(name).run()
     assert "5,605 tokens/s per GPU" in shown(at)
     assert "llama3-8b on 128 GPUs" in at.subheader[0].value
     assert at.selectbox(key="optimizer").value == "adamw"
@@ -168,6 +111,29 @@ def test_every_tab_opens(train_page: Open, tab: str, layout: dict[str, str]) -> 
         ({"batch": "7"}, "Global batch 7: must be a multiple of 16"),
         ({"pp": "2", "pipeline": "interleaved", "chunks": "40"}, "Virtual stages per stage 40:"),
         ({"replicate": "8", "shard": "1", "zero": "3"}, "ZeRO stage 3: needs dp\\_shard"),
+        ({"heads": "7"}, "Heads 7: must divide hidden"),
+        ({"top_k": "2"}, "Experts per token 2: needs experts"),
+        ({"origin": "sizes typed in", "layers": "2"}, "Hidden size (empty): a model of your own"),
+        ({"origin": "a config.json"}, "Uploaded config.json (none): upload a config.json"),
+        ({"origin": "a recorded step"}, "Recorded step (none): choose a recorded step"),
+        (
+            {"origin": "a recorded step", "recorded": "mlp"},
+            "Recorded step mlp: its operators carry no module paths",
+        ),
+        (
+            {"origin": "a recorded step", "recorded": "gpt2", "recompute": "none", "tp": "2"},
+            "tp 2: a trace can be spread over dp and pp",
+        ),
+        (
+            {"pipeline": "typed as a grid", "grid": "F0 X0"},
+            "Grid X0: cell 2 of stage 0 must be F, B or W",
+        ),
+        ({"pipeline": "typed as a grid", "grid": "F0 B0", "pp": "2"}, "Grid of 1 pp: must be of 2"),
+        ({"slow": "9=0.5"}, "Slow GPUs 9: ranks go from 0 to 7"),
+        ({"slow": "fast"}, "Slow GPUs fast: must be rank=speed"),
+        ({"breaks": "nothing"}, "Graph breaks after modules nothing: must be modules of a layer"),
+        ({"skew": "2"}, "Expert skew 2.0: must be at most ep"),
+        ({"machine": "torus", "shape": "2x2"}, "Machine "),
     ],
 )
 def test_a_plan_that_cannot_be_is_a_sentence_at_its_control(
@@ -181,61 +147,10 @@ def test_a_plan_that_cannot_be_is_a_sentence_at_its_control(
     assert at.main.error[0].value.startswith(f"No result: {sentence}")
 
 
-def test_every_field_of_the_page_is_one_of_the_scenario_and_has_a_control() -> None:
-    known = TrainScenario.__dataclass_fields__
-    assert set(FIELDS.values()) <= set(known)
-    assert all(control_of(field) == name for name, field in FIELDS.items())
-    assert control_of("microbatches") == "batch"
-    assert control_of("grid") == ""
-
-
-@pytest.mark.parametrize(
-    ("raw", "sentence"),
-    [
-        ({"tp": ["x"]}, "tp x: must be a whole number from 1 to 131,072."),
-        ({"tp": ["2", "4"]}, "tp 2 and 4: a setting has one value."),
-        ({"tp": ["0"]}, "tp 0: must be a whole number from 1 to 131,072."),
-        ({"colour": ["1"]}, "colour 1: this page has no such setting."),
-        ({"reshard": ["1"]}, "reshard 1: must be true or false."),
-        ({"precision": ["int8"]}, "precision int8: must be one of fp32, tf32, bf16,"),
-        ({"v": ["9"]}, "v 9: this page reads links of version 1,"),
-        ({"measured": ["nan"]}, "measured nan: must be a number from"),
-    ],
-)
-def test_what_an_address_says_wrongly_gets_a_sentence(
-    raw: dict[str, list[str]], sentence: str
-) -> None:
-    link = read_train(raw)
-    assert len(link.rejected) == 1
-    assert link.rejected[0].startswith(sentence)
-    assert link.values == {}
-
-
 def test_a_bad_link_is_said_on_the_page_and_the_rest_counts(train_page: Open) -> None:
     at = train_page(v="1", nonsense="1", world="16")
     assert "nonsense 1: this page has no such setting." in at.warning[0].value
     assert "16 GPUs" in at.subheader[0].value
-
-
-def test_the_command_is_the_scenario() -> None:
-    for name in preset_names():
-        words = shlex.split(train_command(preset(name)))[4:]
-        assert _scenario(_parser().parse_args(words)) == preset(name)
-
-
-def test_too_large_a_step_is_refused_before_it_runs() -> None:
-    scenario = replace(preset("Llama 8B, 8 GPUs, compiled"), global_batch=16 * 10_000)
-    with pytest.raises(ConfigError, match="10,000 micro-batches") as refused:
-        check_size(make_plan(scenario))
-    assert control_of(refused.value.field) == "batch"
-
-
-def test_the_link_of_a_group_follows_from_its_hosts() -> None:
-    machine = load_machine("seminar-h100")
-    inside, across = np.arange(16).reshape(2, 8), np.arange(16).reshape(8, 2, order="F")
-    assert link_of(inside, machine) == "inside a host, 450 GB/s per GPU"
-    assert link_of(across, machine) == "between hosts (2), 50 GB/s per GPU"
-    assert link_of(across, None) == "the links of the topology"
 
 
 def test_a_pass_opens_to_its_kernels(train_page: Open) -> None:

@@ -1,0 +1,58 @@
+"""What a comparison can be taken along as: tables, scenarios, all of it as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import streamlit as st
+
+from dashboard.compare_run import Compared, Step
+from dashboard.compare_table import whole_table
+from dashboard.export import portable_scenario
+from dashboard.train_export import portable_paths
+from triosim import Scenario
+from triosim.export.table import to_csv
+from triosim.resolved import AnyScenario
+
+
+def export_menu(steps: list[Step], both: Compared | None) -> None:
+    """Files of the comparison, and of each scenario."""
+    with st.popover("Export", icon=":material/ios_share:"):
+        if both is not None:
+            _file("Table (CSV)", "comparison.csv", lambda: to_csv(whole_table(both)).encode())
+            _file("Comparison (JSON)", "comparison.json", lambda: _json(saved_comparison(both)))
+        for step in steps:
+            _file(
+                f"Scenario {step.letter} (JSON)",
+                f"scenario-{step.letter}.json",
+                lambda step=step: _json(saved(step.scenario)),
+            )
+        st.caption(
+            "The address of this page is a link to exactly this comparison. Add a step reads these "
+            "JSON files again, as does `python -m triosim compare`."
+        )
+
+
+def _file(label: str, name: str, write: Callable[[], bytes]) -> None:
+    st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(values, indent=2, default=str, allow_nan=False) + "\n").encode()
+
+
+def saved(scenario: AnyScenario) -> dict[str, Any]:
+    """A scenario as it reads in the project's folder of another machine."""
+    if isinstance(scenario, Scenario):
+        return portable_scenario(scenario).to_dict()
+    return {**scenario.to_dict(), **portable_paths(scenario)}
+
+
+def saved_comparison(both: Compared) -> dict[str, Any]:
+    """The whole comparison; what it says of files of this server is left out."""
+    plain = both.found.to_dict()
+    for entry, step in zip(plain["steps"], both.steps, strict=True):
+        entry["scenario"] = saved(step.scenario)
+    return plain

@@ -1,0 +1,88 @@
+"""What the labs on tensor and context parallelism share: layers on the engine, kept, and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard.lab.desk import Desk
+from dashboard.network_answers import Kept
+from dashboard.runner import in_worker
+from triosim.figures.lab_layers import layer_lanes
+from triosim.figures.text import bytes_text, memory_text, time_text
+from triosim.lab.first_token import FirstToken, first_tokens
+from triosim.lab.layer_run import LAYER, LayerRun, layer_runs
+from triosim.train import TrainScenario
+
+GPUS_PER_HOST = 8
+# Name on the page: name in the catalogue.
+MODELS: Mapping[str, str] = {
+    "Llama 3 8B": "llama3-8b",
+    "Llama 3 70B": "llama3-70b",
+    "Llama 3.1 405B": "llama3.1-405b",
+}
+
+
+def scenario(model: str, gpus: int, **settings: Any) -> TrainScenario:
+    """A compiled layer in bf16 on the seminar's machine.
+
+    Raises `ConfigError` for settings that are not possible.
+    """
+    return TrainScenario(
+        model=MODELS[model], layers=1, gpu="h100-96gb", machine="seminar-h100", compile=True,
+        gpus=gpus, dp_shard=1, **settings,
+    )  # fmt: skip
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _kept() -> Kept:
+    return Kept()
+
+
+def runs_of(scenarios: Sequence[TrainScenario], part: str = LAYER) -> list[LayerRun]:
+    """From before or from a worker.
+
+    Raises `TrioSimError`.
+    """
+    key = tuple(scenarios), part
+    found: list[LayerRun] | None = _kept().get(key)
+    if found is None:
+        found = in_worker("Simulating the layer", layer_runs, list(scenarios), part)
+        _kept().put(key, found)
+    return found
+
+
+def first_tokens_of(scenarios: Sequence[TrainScenario]) -> list[FirstToken]:
+    """The same for prompts."""
+    key = "first tokens", tuple(scenarios)
+    found: list[FirstToken] | None = _kept().get(key)
+    if found is None:
+        found = in_worker("Simulating the prompt", first_tokens, list(scenarios))
+        _kept().put(key, found)
+    return found
+
+
+def show_lanes(desk: Desk, runs: Mapping[str, LayerRun], alt: str) -> None:
+    """The passes of each plan on one time axis, and a table."""
+    desk.show(layer_lanes(runs, style=desk.style), alt, key="layer_lanes")
+    st.caption(
+        "Above: kernels of a rank. Below: what it sends and receives. Forward, then backward."
+    )
+    st.dataframe(table_of(runs), hide_index=True)
+
+
+def table_of(runs: Mapping[str, LayerRun]) -> pd.DataFrame:
+    """A line for each plan; with a backward pass."""
+    return pd.DataFrame(
+        {
+            "": list(runs),
+            "forward": [time_text(1e3 * run.seconds[0]) for run in runs.values()],
+            "backward": [time_text(1e3 * run.seconds[1]) for run in runs.values()],
+            "exposed": [time_text(run.exposed_ms) for run in runs.values()],
+            "a rank sends, forward": [bytes_text(run.sent_bytes[0]) for run in runs.values()],
+            "kept for backward": [memory_text(run.kept_bytes) for run in runs.values()],
+        }
+    )  # fmt: skip

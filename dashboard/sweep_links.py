@@ -1,0 +1,171 @@
+"""The address of the page Sweep: the whole sweep, the whole search, and what is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from dashboard.address import here, put_right, read_parameters, setting_value
+from dashboard.examples import RUNNING
+from dashboard.links import Parameters, text_of
+from dashboard.packed import missing, pack, unpack
+from dashboard.search_settings import OPTIONS
+from dashboard.search_settings import SETTINGS as SEARCH
+from dashboard.settings import VERSION, Setting
+from dashboard.sweep_fields import fields_of
+from dashboard.sweep_values import MAX_TEXT
+from triosim.errors import ConfigError
+from triosim.resolved import AnyScenario
+from triosim.sweep import METRICS, Metric
+
+PAGE = "pages/sweep.py"
+BASE = "base"
+VARY = ("vary", "vary2")  # the fields that take values in turn
+OVER = ("over", "over2")  # and those values
+SWEEP, SEARCH_MODE = MODES = ("Sweep", "Search")
+TABS = ("Picture", "Memory against speed", "Table", "Left out")
+
+
+def title_of(metric: Metric) -> str:
+    """As axes and lists call it."""
+    text = metric.text[:1].upper() + metric.text[1:]
+    return f"{text} ({metric.unit})" if metric.unit not in ("", "1/s") else text
+
+
+TITLES: Mapping[str, str] = {title_of(metric): name for name, metric in METRICS.items()}
+VIEW: Mapping[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        Setting(name="part", label="Part", default=SWEEP, kind="choice", choices=MODES),
+        Setting(
+            name="metric", label="Metric", default=next(iter(TITLES)), kind="choice",
+            choices=tuple(TITLES),
+        ),
+        Setting(name="drawn", label="Tab", default=TABS[0], kind="choice", choices=TABS),
+    )
+}  # fmt: skip
+_LISTS = tuple(OPTIONS)  # parts of a search that are lists
+_OWN = (BASE, *VARY, *OVER, *_LISTS)
+BOUND: Mapping[str, Setting] = {
+    **VIEW, **{name: setting for name, setting in SEARCH.items() if name not in _LISTS},
+}  # fmt: skip
+
+
+def link_to(base: AnyScenario, over: Mapping[str, str]) -> Parameters:
+    """The address that sweeps up to two fields of a scenario over values as they are typed."""
+    parameters: Parameters = {"v": VERSION} | _base(base)
+    for vary, values, (name, text) in zip(VARY, OVER, over.items(), strict=False):
+        parameters |= {vary: name, values: text}
+    return parameters
+
+
+def _base(base: AnyScenario) -> dict[str, str]:
+    return {} if base == RUNNING else {BASE: pack([base])}
+
+
+def base_here() -> AnyScenario:
+    """The step that the address begins with; raises `TrioSimError`."""
+    text = st.query_params.get(BASE, "")
+    return unpack(text)[0] if text else RUNNING
+
+
+def missing_here() -> list[Any]:
+    """The uploads that the address needs and this session lacks."""
+    text = st.query_params.get(BASE, "")
+    return missing(text) if text else []
+
+
+def set_base(base: AnyScenario) -> None:
+    """In a callback: begin with this step. What it cannot go through is left to be chosen anew."""
+    _write(BASE, _base(base).get(BASE))
+    for vary, over in zip(VARY, OVER, strict=True):
+        if st.query_params.get(vary, "") not in fields_of(base):
+            _write(vary, None)
+            _write(over, None)
+
+
+def drop_base() -> None:
+    """In a callback: begin with the usual step."""
+    set_base(RUNNING)
+
+
+def text_here(name: str) -> str:
+    """What the address says of a list."""
+    return st.query_params.get(name, "")
+
+
+def keep_text(name: str, text: str | None) -> None:
+    """Write a list into the address, or take it out."""
+    _write(name, text)
+
+
+def switched() -> None:
+    """In a callback, between sweep and search: the settings of a search are as they were left."""
+    for name, value in st.session_state.get("search_left", {}).items():
+        st.session_state[name] = value
+
+
+def _write(name: str, text: str | None) -> None:
+    if text is None:
+        if name in st.query_params:
+            del st.query_params[name]
+    elif st.query_params.get(name) != text:
+        st.query_params[name] = text
+
+
+def return_here(arrived: bool) -> None:
+    """Back from a step that was opened here: open the sweep or search again.
+
+    Streamlit has then written the other page's parameters into this page's entry of the history,
+    so that an address with nothing of this page counts as a bare one.
+    """
+    saved = st.session_state.get("sweep_address", {})
+    if arrived and saved.keys() - {"v"} and not {*_OWN, *BOUND} & set(st.query_params):
+        del st.session_state["page"]
+        st.switch_page(PAGE, query_params=saved)
+
+
+def read_address(arrived: bool) -> None:
+    """Note what is wrong with the address and put it right, before the first widget."""
+    put_right("sweep", read_parameters(here(), _value), BOUND, arrived=arrived)
+
+
+def _value(name: str, texts: Sequence[str]) -> Any:
+    if name in _OWN:
+        if len(texts) != 1:
+            raise ConfigError(name, f"{len(texts)} times", "stands once in a link")
+        if name != BASE and len(texts[0]) > MAX_TEXT:
+            legal = f"must have at most {MAX_TEXT:,} characters"
+            raise ConfigError(name, f"{texts[0][:20]}...", legal)
+        return texts[0]
+    return setting_value(BOUND.get(name), name, texts, own=False, longest=MAX_TEXT)
+
+
+def set_to() -> Mapping[str, Any]:
+    """What the page is set to now."""
+    return read_parameters(here(), _value).values
+
+
+def keep(vary: Sequence[str | None], over: Sequence[str | None]) -> None:
+    """Write what the page's own fields say into the address."""
+    for names, texts in ((VARY, vary), (OVER, over)):
+        for name, text in zip(names, texts, strict=True):
+            _write(name, text or None)
+
+
+def address_now() -> Parameters:
+    """The address as it should read, for the way back from another page."""
+    parameters: Parameters = {"v": VERSION}
+    parameters |= {name: st.query_params[name] for name in _OWN if name in st.query_params}
+    seen = {name: st.session_state.get(name) for name in BOUND}
+    if seen["part"] == SEARCH_MODE:
+        st.session_state["search_left"] = {
+            name: seen[name] for name in SEARCH if name in seen and name in st.session_state
+        }
+    return parameters | {
+        name: text_of(value)
+        for name, value in seen.items()
+        if value not in (BOUND[name].default, None)
+    }

@@ -1,0 +1,125 @@
+"""The sidebar of a sweep: its base, and one or two fields with their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard import complaints
+from dashboard.plain import counted, plain
+from dashboard.sweep_base import base_control
+from dashboard.sweep_fields import Field, fields_of, proposed
+from dashboard.sweep_links import OVER, VARY, keep
+from dashboard.sweep_values import MAX_TEXT, SYNTAX, values_in
+from triosim.errors import ConfigError
+from triosim.resolved import AnyScenario
+from triosim.sweep import SweepSpec
+
+MAX_POINTS = 2000
+# What a new sweep goes through.
+TRAIN_FIRST, TRACE_FIRST = ("gpus", "micro_batch_size"), ("gpus", "ptp_bandwidth_gb_per_s")
+FIELD_LABELS = ("Go through", "and through")
+NONE = "nothing else"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What the sidebar asks: fields with their values, the last of which varies fastest."""
+
+    spec: SweepSpec
+    fields: tuple[Field, ...]
+
+
+def choose(base: AnyScenario, arrived: bool) -> Asked | str:
+    """Draw the controls and read them; or a sentence, which then stands at one of them as well."""
+    base_control(base)
+    known = fields_of(base)
+    vary: list[str | None] = []
+    over: list[str | None] = []
+    slots: list[DeltaGenerator] = []
+    for place in range(len(VARY)):
+        name = _field(place, known, vary, arrived)
+        text = None if name is None else _values(place, known[name], base, arrived)
+        vary.append(name)
+        over.append(text)
+        slots.append(st.empty())
+    keep(vary, over)
+    return _read(base, [known[name] for name in vary if name], over, slots)
+
+
+def _field(
+    place: int, known: dict[str, Field], before: list[str | None], arrived: bool
+) -> str | None:
+    """The field that varies first or second; only the second may be none."""
+    key = f"sweep_vary_{place}"
+    options = [name for name in known if name not in before]
+    if place:
+        options.insert(0, "")
+    asked = st.query_params.get(VARY[place], "")
+    now = st.session_state.get(key)
+    if arrived or now not in options:
+        usual = (TRAIN_FIRST if "tp" in known else TRACE_FIRST)[place]
+        first = usual if place == 0 or VARY[0] not in st.query_params else ""
+        st.session_state[key] = asked if asked and asked in options else first
+        if st.session_state[key] not in options:
+            st.session_state[key] = options[0]
+    chosen = st.selectbox(
+        FIELD_LABELS[place],
+        options,
+        key=key,
+        format_func=lambda name: known[name].title if name else NONE,
+    )
+    return chosen or None
+
+
+def _values(place: int, field: Field, base: AnyScenario, arrived: bool) -> str:
+    """The values as text: chosen from a list, or typed."""
+    key = f"sweep_over_{place}_{type(base).__name__}_{field.name}"
+    said = st.query_params.get(OVER[place], "")
+    mine = st.query_params.get(VARY[place]) == field.name
+    text = said if mine and said else proposed(field, base)
+    if field.choices:
+        if arrived or key not in st.session_state:
+            parts = [part.strip() for part in text.split(",")]
+            st.session_state[key] = [part for part in parts if part in field.choices]
+        chosen = st.multiselect(
+            f"{field.label}: values", list(field.choices), key=key, label_visibility="collapsed"
+        )
+        return ", ".join(chosen)
+    if arrived or key not in st.session_state:
+        st.session_state[key] = text
+    return st.text_input(
+        f"{field.label}: values",
+        key=key,
+        label_visibility="collapsed",
+        placeholder=SYNTAX,
+        max_chars=MAX_TEXT,
+        help=f"A list, or a range: {SYNTAX}.",
+    )
+
+
+def _read(
+    base: AnyScenario, fields: list[Field], over: list[str | None], slots: list[DeltaGenerator]
+) -> Asked | str:
+    values = {}
+    for place, field in enumerate(fields):
+        try:
+            values[field.name] = values_in(over[place] or "", field, base)
+        except ConfigError as error:
+            sentence = plain(error.named(field.short))
+            complaints.beside(slots[place], sentence)
+            return sentence
+    spec = SweepSpec.made(base, values)
+    parts = " \N{MULTIPLICATION SIGN} ".join(f"{len(axis.values):,}" for axis in spec.axes)
+    number = counted(len(spec), "step") + (f" ({parts})" if len(spec.axes) > 1 else "")
+    if len(spec) > MAX_POINTS:
+        sentence = (
+            f"{number} are too many for this page, which stops at {MAX_POINTS:,}: leave some "
+            "values out, or use the command line, which goes up to 100,000."
+        )
+        complaints.beside(slots[len(fields) - 1], sentence)
+        return sentence
+    st.caption(f"{number} to simulate.")
+    return Asked(spec=spec, fields=tuple(fields))

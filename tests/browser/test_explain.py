@@ -1,0 +1,76 @@
+"""A click on a gap in a browser says why; the list does the same from the keyboard."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.browser
+Visits = Callable[..., Any]
+
+
+def widest(bars: Any) -> dict[str, float]:
+    """The box of the widest bar of a trace."""
+    boxes = [bars.nth(i).bounding_box() for i in range(bars.count())]
+    return max((box for box in boxes if box), key=lambda box: box["width"])
+
+
+def click_on_a_gap(page: Any, chart: int) -> None:
+    """Gaps are drawn last: the last trace of bars."""
+    plot = page.locator("[data-testid=stPlotlyChart]").nth(chart)
+    bars = plot.locator(".barlayer .trace").last.locator(".point")
+    bars.last.wait_for(state="attached")
+    plot.scroll_into_view_if_needed()
+    box = widest(bars)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def test_a_click_on_a_gap_says_why(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/simulate?v=1&case=2&gpus=8")
+    said = page.locator(".st-key-explained_panel")
+    expect(page.get_by_role("combobox", name="Longest gaps of GPU 0")).to_be_visible()
+    expect(said).to_have_count(0)
+    click_on_a_gap(page, 1)
+    expect(said).to_contain_text("GPU 0 computes nothing for")
+    expect(said).to_contain_text("waits for a transfer: all-reduce of bucket 5 of 5")
+    # A bar that is no gap explains itself as well.
+    bar = page.locator("[data-testid=stPlotlyChart]").nth(1).locator(".barlayer .trace").first
+    box = widest(bar.locator(".point"))
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(said).to_contain_text(re.compile(r"\(forward\) takes .* on GPU 0, stream compute"))
+    assert one.complaints == []
+
+
+def test_a_click_on_a_gap_of_a_training_step_says_why(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/train?v=1&model=llama3.2-1b&world=16&pp=2")
+    expect(page.get_by_role("combobox", name="Longest gaps of stage 0")).to_be_visible()
+    plot = page.locator("[data-testid=stPlotlyChart]").first
+    plot.scroll_into_view_if_needed()
+    gaps = plot.locator(".barlayer .trace")
+    boxes = [widest(gaps.nth(i).locator(".point")) for i in range(gaps.count())]
+    bubble = max(boxes[3:] or boxes, key=lambda box: box["width"])
+    page.mouse.click(bubble["x"] + bubble["width"] / 2, bubble["y"] + bubble["height"] / 2)
+    said = page.locator(".st-key-explained_panel")
+    expect(said).to_contain_text("computes nothing for")
+    expect(said).to_contain_text("waits for another stage")
+    assert one.complaints == []
+
+
+def test_the_longest_gap_can_be_chosen_by_keyboard(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/simulate?v=1&case=1&gpus=8")
+    page.get_by_role("combobox", name="Longest gaps of GPU 0").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("Enter")
+    said = page.locator(".st-key-explained_panel")
+    expect(said).to_contain_text("all-reduce of all gradients")
+    page.get_by_text("Critical path", exact=True).click()
+    expect(page.get_by_text("The critical path by kind")).to_be_visible()
+    page.get_by_role("button", name="What would make it shorter?").click()
+    expect(page.get_by_text("Order, plan and algorithms stay as they are")).to_be_visible()
+    assert one.complaints == []

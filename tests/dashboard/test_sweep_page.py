@@ -1,0 +1,303 @@
+"""The page Sweep and search: its figures against the engine's, its addresses and sentences."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+
+from dashboard.compare_links import VIEW as COMPARE
+from dashboard.examples import FIRST, RUNNING
+from dashboard.network_links import SETTINGS as NETWORK
+from dashboard.packed import pack
+from dashboard.pinned import PINNED, Pinned
+from dashboard.search_settings import MAX_LAYOUTS, question_of
+from dashboard.settings import SETTINGS as SIMULATE
+from dashboard.sweep_fields import fields_of, proposed
+from dashboard.sweep_links import BOUND, OVER, VARY, link_to, title_of
+from dashboard.sweep_open import ASKED
+from dashboard.sweep_side import MAX_POINTS
+from dashboard.sweep_values import values_in
+from dashboard.train_settings import SETTINGS as TRAIN
+from dashboard.validation_links import CHOICES as VALIDATION
+from triosim import ConfigError, simulate, train
+from triosim.search import search
+from triosim.sweep import METRICS, SweepSpec
+from triosim.train import TrainScenario
+
+APP = Path(__file__).parents[2] / "app.py"
+Open = Callable[..., AppTest]
+SMALL = TrainScenario(model="gpt2", layers=2, seq_len=512, stack="torchtitan-compile")
+
+
+@pytest.fixture
+def sweep_page() -> Open:
+    config.set_option("global.disableWidgetStateDuplicationWarning", True)
+
+    def open_at(**parameters: str) -> AppTest:
+        at = AppTest.from_file(str(APP), default_timeout=60)
+        for name, value in parameters.items():
+            at.query_params[name] = value
+        at.switch_page("pages/sweep.py")
+        return at.run()
+
+    return open_at
+
+
+def shown(at: AppTest) -> str:
+    assert not at.exception
+    elements = (*at.markdown, *at.caption, *at.subheader, *at.info)
+    return "\n".join(element.value for element in elements)
+
+
+def settled(at: AppTest) -> AppTest:
+    """The page once nothing runs any more; a browser would ask for it by itself."""
+    end = time.monotonic() + 120
+    while at.get("progress"):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+        at.run()
+    return at
+
+
+def table_with(at: AppTest, column: str) -> pd.DataFrame:
+    return next(frame.value for frame in at.dataframe if column in frame.value)
+
+
+def test_no_name_of_the_address_belongs_to_another_page_too() -> None:
+    others = {*SIMULATE, *NETWORK, *TRAIN, *VALIDATION, *COMPARE, "v", "tab", "window"}
+    assert not {*BOUND, *VARY, *OVER, "base"} & others
+
+
+@pytest.mark.parametrize("base", [RUNNING, FIRST])
+def test_every_field_proposes_values_that_it_reads(base: TrainScenario) -> None:
+    fields = fields_of(base)
+    assert len(fields) > 25
+    for field in fields.values():
+        values = values_in(proposed(field, base), field, base)
+        assert len(values) >= 2, field.name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "values"),
+    [
+        ("gpus", "8, 16,8", (8, 16)),
+        ("gpus", "8 to 64 x2", (8, 16, 32, 64)),
+        ("gpus", "8..64 *2, 3", (8, 16, 32, 64, 3)),
+        ("gpus", "1 to 4", (1, 2, 3, 4)),
+        ("extra_ms_per_step", "0 to 0.3 step 0.1", (0, 0.1, 0.2, 0.3)),
+        ("extra_ms_per_step", "1e1", (10,)),
+        ("recompute", "none, full", ("none", "full")),
+        ("reshard", "on, off", (True, False)),
+        ("zero", "auto, 3", (None, 3)),
+    ],
+)
+def test_values_are_read(name: str, text: str, values: tuple[object, ...]) -> None:
+    assert values_in(text, fields_of(RUNNING)[name], RUNNING) == values
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("gpus", "", "type values"),
+        ("gpus", "8, many", "gpus many: must read as in"),
+        ("gpus", "0", "gpus 0: must be whole numbers from 1 to 131,072"),
+        ("gpus", "1.5", "gpus 1.5: must be whole numbers"),
+        ("gpus", "1 to 8 x1", "factor above 1"),
+        ("gpus", "1 to 1000", "gpus 1,000 values: at most 200"),
+        ("recompute", "some", "recompute some: must be of none"),
+    ],
+)
+def test_wrong_values_are_a_sentence(name: str, text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        values_in(text, fields_of(RUNNING)[name], RUNNING)
+
+
+def test_a_point_is_the_step_that_it_stands_for(sweep_page: Open) -> None:
+    link = link_to(SMALL, {"tp": "1, 2, 3", "recompute": "none, full"})
+    at = settled(sweep_page(**link, drawn="Table"))
+    table = table_with(at, "Recompute")
+    assert len(table) == 6
+    for _, row in table.iterrows():
+        tp, recompute = row["Tensor parallel (tp)"], row["Recompute"]
+        if tp == 3:
+            assert "must divide the 8 GPUs" in row["why"]
+            assert pd.isna(row["Step time (ms)"])
+            continue
+        alone = train(replace(SMALL, tp=tp, recompute=recompute))
+        assert row["Step time (ms)"] == alone.step_ms
+        assert row[title_of(METRICS["peak_memory_gib"])] == alone.peak_memory_gib
+    best = table.loc[table["Step time (ms)"].astype(float).idxmin()]
+    text = shown(at)
+    said = re.search(r"Least step time: \*\*([\d,.]+) ms\*\*", text)
+    assert said is not None
+    assert float(said[1].replace(",", "")) == pytest.approx(best["Step time (ms)"], rel=1e-3)
+    assert "4 fit, 2 have no answer" in text
+
+
+def test_a_recorded_step_has_fields_of_its_own(sweep_page: Open) -> None:
+    link = link_to(FIRST, {"ptp_bandwidth_gb_per_s": "10 to 40 x2"})
+    at = settled(sweep_page(**link, drawn="Table"))
+    table = table_with(at, "GPU to GPU bandwidth (GB/s)")
+    for _, row in table.iterrows():
+        bandwidth = row["GPU to GPU bandwidth (GB/s)"]
+        alone = simulate(replace(FIRST, ptp_bandwidth_gb_per_s=bandwidth))
+        assert row["Step time (ms)"] == alone.total_ms
+    assert "Sweep over GPU to GPU bandwidth" in shown(at)
+    assert title_of(METRICS["mfu"]) not in at.selectbox(key="metric").options
+
+
+def test_every_tab_opens_and_says_what_is_left_out(sweep_page: Open) -> None:
+    link = link_to(SMALL, {"tp": "1, 3", "pp": "1, 2"})
+    for tab, charts in (("Picture", 1), ("Memory against speed", 1), ("Table", 0), ("Left out", 0)):
+        at = settled(sweep_page(**link, drawn=tab))
+        assert len(at.get("plotly_chart")) == charts
+    left = table_with(at, "why")
+    assert list(left["Tensor parallel (tp)"]) == ["3", "3"]
+    assert left["why"].str.contains("must divide the 8 GPUs").all()
+
+
+def test_the_address_is_the_sweep(sweep_page: Open) -> None:
+    at = sweep_page(**link_to(SMALL, {"tp": "1, 2"}))
+    assert at.query_params["vary"] == "tp"
+    at.text_input[0].set_value("1, 2, 4").run()
+    assert at.query_params["over"] == "1, 2, 4"
+    at.selectbox(key="sweep_vary_1").set_value("pp").run()
+    assert at.query_params["vary2"] == "pp"
+    assert at.query_params["base"] == pack([SMALL])
+    assert "Sweep over Tensor parallel and Pipeline stages" in shown(at)
+
+
+def test_a_first_visit_has_something_to_see(sweep_page: Open) -> None:
+    text = shown(sweep_page())
+    assert "Sweep over GPUs and Micro\\-batch" in text.replace("Micro-batch", "Micro\\-batch")
+    assert "16 steps (4 \N{MULTIPLICATION SIGN} 4) to simulate" in text
+
+
+@pytest.mark.parametrize(
+    ("over", "sentence"),
+    [
+        ("1, x", "Tensor parallel x: must read as in"),
+        ("0", "Tensor parallel 0: must be whole numbers from 1 to"),
+        (" ", "Tensor parallel (empty): type values"),
+    ],
+)
+def test_wrong_values_are_said_beside_their_field(
+    sweep_page: Open, over: str, sentence: str
+) -> None:
+    at = sweep_page(**link_to(SMALL, {"tp": "1"}))
+    at.text_input[0].set_value(over).run()
+    assert [error.value.startswith(sentence) for error in at.sidebar.error] == [True]
+    assert at.main.error[0].value.startswith(f"No sweep: {sentence}")
+
+
+def test_too_many_points_are_refused_and_many_wait_for_a_word(sweep_page: Open) -> None:
+    at = sweep_page(**link_to(SMALL, {"tp": "1 to 200", "pp": "1 to 20"}))
+    assert "4,000 steps (200" in at.sidebar.error[0].value
+    assert f"stops at {MAX_POINTS:,}" in at.sidebar.error[0].value
+    at = sweep_page(**link_to(SMALL, {"tp": "1 to 200"}))
+    assert "200 steps to simulate. More than 100" in shown(at)
+    assert "Run the sweep" in [button.label for button in at.button]
+
+
+def test_a_broken_link_and_an_unknown_field_are_said(sweep_page: Open) -> None:
+    at = sweep_page(v="1", base="nonsense")
+    assert "This link cannot be used" in at.error[0].value
+    at.button[0].click().run()
+    assert "Sweep over" in shown(at)
+    at = sweep_page(v="1", wrong="1")
+    assert "wrong 1: this page has no such setting." in at.warning[0].value
+
+
+def test_a_sweep_begins_with_the_pinned_step(sweep_page: Open) -> None:
+    at = sweep_page(v="1")
+    at.session_state[PINNED] = Pinned(scenario=FIRST, step_ms=1.0)
+    at.run()
+    next(button for button in at.button if button.label == "The pinned one").click().run()
+    assert "Base: transformer, distributed data parallel, 4 GPUs" in shown(at)
+    assert at.query_params["base"] == pack([FIRST])
+
+
+def test_a_point_opens_on_the_page_of_its_settings(sweep_page: Open) -> None:
+    at = sweep_page(**link_to(SMALL, {"tp": "1, 2"}))
+    at.session_state[ASKED] = replace(RUNNING, tp=2), None
+    at.run()
+    assert "llama3-8b on 8 GPUs" in at.subheader[0].value
+    assert at.query_params["tp"] == "2"
+
+
+def test_a_point_without_a_scenario_says_why(sweep_page: Open) -> None:
+    at = sweep_page(**link_to(SMALL, {"tp": "1, 2"}))
+    at.session_state[ASKED] = None, "tp 3: must divide the 8 GPUs."
+    at.run()
+    assert "This cannot be opened: tp 3: must divide the 8 GPUs" in shown(at)
+
+
+FIND = {
+    "part": "Search", "find_model": "gpt2", "find_gpus": "4", "find_batch": "8", "find_micro": "1",
+    "find_recompute": "none", "find_schedules": "1f1b", "find_seq": "512",
+}  # fmt: skip
+
+
+def searched(at: AppTest) -> AppTest:
+    next(button for button in at.button if button.label == "Search").click().run()
+    return settled(at)
+
+
+def test_a_search_is_the_engines(sweep_page: Open) -> None:
+    at = searched(sweep_page(v="1", **FIND))
+    base = TrainScenario(
+        model="gpt2", gpus=4, gpu="h100-sxm", stack="torchtitan-compile", global_batch=8,
+        seq_len=512,
+    )  # fmt: skip
+    found = search(
+        base, micro_batch_sizes=(1,), recompute=("none",), schedules=("1f1b",), workers=1
+    )
+    figures = found.best.figures
+    assert at.metric[2].value == f"{figures.tokens_per_s_per_gpu:,.0f}"
+    table = table_with(at, "why")
+    legal = [one for one in found.ranked if one.scenario is not None]
+    exact = found.exact  # behind them, what was simulated depends on the number of workers
+    assert list(table["why"])[:exact] == [one.reason for one in legal][:exact]
+    assert list(table["place"]) == list(range(1, len(legal) + 1))
+    assert f"{len(found.ranked)} layouts: **1** the fastest that fits" in shown(at)
+
+
+def test_limits_leave_layouts_out(sweep_page: Open) -> None:
+    at = searched(sweep_page(v="1", **FIND, find_memory="0.2"))
+    assert "No layout fits within these limits" in at.error[0].value
+    assert table_with(at, "why")["why"].str.startswith("out of memory").all()
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"find_days": "3"}, "Days at most 3.0: needs tokens"),
+        ({"find_cost": "3", "find_tokens": "1"}, "Cost of the run at most 3.0: needs gpu"),
+        ({"find_micro": "two"}, "Micro\\-batches to try two: must be whole numbers"),
+        ({"find_recompute": "some"}, "Recompute to try (empty): must be of none"),
+    ],
+)
+def test_a_wrong_search_is_a_sentence_at_its_control(
+    sweep_page: Open, given: dict[str, str], sentence: str
+) -> None:
+    at = sweep_page(v="1", **{**FIND, **given})
+    assert [error.value[: len(sentence)] for error in at.sidebar.error] == [sentence]
+
+
+def test_a_search_of_too_many_layouts_is_refused() -> None:
+    with pytest.raises(ConfigError, match=f"stops at {MAX_LAYOUTS:,}"):
+        question_of({"find_gpus": 1024, "find_model": "mixtral-8x7b"})
+
+
+def test_a_spec_is_its_own_key() -> None:
+    one, other = (SweepSpec.made(SMALL, {"tp": [1, 2]}) for _ in range(2))
+    assert one == other
+    assert hash(one) == hash(other)
