@@ -50,7 +50,9 @@ class Controls:
             said = text_here(name) or setting.default
             parts = [part.strip() for part in said.split(",")]
             st.session_state[name] = [part for part in parts if part in OPTIONS[name]]
-        chosen = st.multiselect(setting.label, OPTIONS[name], key=name, **more)
+        chosen = st.multiselect(
+            setting.label, OPTIONS[name], default=st.session_state[name], key=name, **more
+        )
         text = ", ".join(chosen)
         keep_text(name, None if text == setting.default else text)
         self.values[name] = text

@@ -22,6 +22,7 @@ from triosim.sweep import METRICS, Metric
 
 PAGE = "pages/sweep.py"
 BASE = "base"
+_BASE = "sweep_base"  # its place in the session
 VARY = ("vary", "vary2")  # the fields that take values in turn
 OVER = ("over", "over2")  # and those values
 SWEEP, SEARCH_MODE = MODES = ("Sweep", "Search")
@@ -65,21 +66,28 @@ def _base(base: AnyScenario) -> dict[str, str]:
     return {} if base == RUNNING else {BASE: pack([base])}
 
 
+def _packed_base() -> str:
+    """The base as the page has it: a rerun may come with an address that is older than that."""
+    text: str = st.session_state.setdefault(_BASE, st.query_params.get(BASE, ""))
+    _write(BASE, text or None)
+    return text
+
+
 def base_here() -> AnyScenario:
-    """The step that the address begins with; raises `TrioSimError`."""
-    text = st.query_params.get(BASE, "")
+    """The step that the sweep begins with; raises `TrioSimError`."""
+    text = _packed_base()
     return unpack(text)[0] if text else RUNNING
 
 
 def missing_here() -> list[Any]:
-    """The uploads that the address needs and this session lacks."""
-    text = st.query_params.get(BASE, "")
+    """The uploads that the base needs and this session lacks."""
+    text = _packed_base()
     return missing(text) if text else []
 
 
 def set_base(base: AnyScenario) -> None:
     """In a callback: begin with this step. What it cannot go through is left to be chosen anew."""
-    _write(BASE, _base(base).get(BASE))
+    st.session_state[_BASE] = _base(base).get(BASE, "")
     for vary, over in zip(VARY, OVER, strict=True):
         if st.query_params.get(vary, "") not in fields_of(base):
             _write(vary, None)
@@ -129,6 +137,8 @@ def return_here(arrived: bool) -> None:
 
 def read_address(arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
+    if arrived:
+        st.session_state[_BASE] = st.query_params.get(BASE, "")
     put_right("sweep", read_parameters(here(), _value), BOUND, arrived=arrived)
 
 

@@ -68,6 +68,7 @@ def _field(
     chosen = st.selectbox(
         FIELD_LABELS[place],
         options,
+        index=options.index(st.session_state[key]),  # or a first rerun could lose it
         key=key,
         format_func=lambda name: known[name].title if name else NONE,
     )
@@ -85,13 +86,18 @@ def _values(place: int, field: Field, base: AnyScenario, arrived: bool) -> str:
             parts = [part.strip() for part in text.split(",")]
             st.session_state[key] = [part for part in parts if part in field.choices]
         chosen = st.multiselect(
-            f"{field.label}: values", list(field.choices), key=key, label_visibility="collapsed"
+            f"{field.label}: values",
+            list(field.choices),
+            default=st.session_state[key],
+            key=key,
+            label_visibility="collapsed",
         )
         return ", ".join(chosen)
     if arrived or key not in st.session_state:
         st.session_state[key] = text
     return st.text_input(
         f"{field.label}: values",
+        st.session_state[key],
         key=key,
         label_visibility="collapsed",
         placeholder=SYNTAX,

@@ -29,7 +29,8 @@ from dashboard.sweep_values import value_label
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
 from triosim.export.table import to_csv
-from triosim.figures.sweep import sweep_heatmap, sweep_line, sweep_pareto
+from triosim.figures.sweep import sweep_line, sweep_pareto
+from triosim.figures.sweep_heatmap import sweep_heatmap
 from triosim.figures.text import digits
 from triosim.hardware import load_gpu
 from triosim.sweep import METRICS, Point
@@ -37,6 +38,7 @@ from triosim.sweep.found import best_of
 from triosim.train import TrainScenario
 
 TABLE_PX = 420
+NOT_OF_TRACES, NOT_OF_TRAINING = ("tokens_per_s_per_gpu", "mfu"), ("speedup",)
 COUNTED = {"fits": "fit", "does not fit": "do not fit", "no answer": "have no answer"}
 NUMBER, TEXT = st.column_config.NumberColumn, st.column_config.TextColumn
 
@@ -56,7 +58,7 @@ def sweep(asked: Asked) -> None:
     say_refused()
     left, right = st.columns([0.3, 0.7], vertical_alignment="center")
     with left:
-        metric = _metric(points)
+        metric = _metric(asked)
     with right:
         _best(asked, points, metric)
     figures = _tabs(asked, points, metric)
@@ -94,13 +96,10 @@ def _state(asked: Asked, run: Run, drawn: int) -> None:
         st.button("Try again", on_click=begin, args=(asked.spec,))
 
 
-def _metric(points: Sequence[Point]) -> str:
-    """The metric that is looked at; only those that some point has."""
-    known = [
-        title
-        for title, name in TITLES.items()
-        if name == "step_ms" or any(point.metrics[name] is not None for point in points)
-    ]
+def _metric(asked: Asked) -> str:
+    """The metric that is looked at; only those that steps of this kind have."""
+    without = NOT_OF_TRAINING if isinstance(asked.spec.base, TrainScenario) else NOT_OF_TRACES
+    known = [title for title, name in TITLES.items() if name not in without]
     return TITLES[bound.choice(VIEW["metric"], known, label_visibility="collapsed")]
 
 
@@ -149,7 +148,7 @@ def _picture(asked: Asked, points: Sequence[Point], metric: str) -> go.Figure:
         figure = sweep_heatmap(points, names, labels, metric, say=say, style=style())
         what = f"{METRICS[metric].text} for each {labels[0]} and {labels[1]}"
     _clickable(figure, what, "sweep_picture", points)
-    shades = " The darker, the better." if len(names) > 1 else ""
+    shades = " The stronger the blue, the better." if len(names) > 1 else ""
     st.caption(f"A click on a point opens its step; Back returns here.{shades}")
     return figure
 

@@ -31,5 +31,3 @@ def downloads(name: str, table: pd.DataFrame, figures: dict[str, go.Figure]) -> 
                 icon=":material/download:",
             )
         st.caption("The address of this page is a link to this view.")
-
-

@@ -24,9 +24,7 @@ if found is not None and presenting() and "slide" in st.query_params:
     presenter.open_step(found, min(slide(), len(found.steps)))
 title, actions = st.columns([0.5, 0.5], vertical_alignment="center")
 title.subheader("Seminar: training in practice", anchor=False)
-with actions.container(
-    horizontal=True, horizontal_alignment="right", vertical_alignment="center"
-):
+with actions.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):
     take_along()
     views.present()
 views.progress()

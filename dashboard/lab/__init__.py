@@ -16,14 +16,12 @@ To add a lab:
 Everything else comes with the frame: the address (`<code>_q` is the question, `<question>_<name>`
 a slider), commit and reveal, grades and hints, the class's counts, the student's file.
 
-The frame knows three parameters that belong to no lab: `present=1` (an instructor's screen: large
-type, no sidebar, and the button that reveals a class's answers), `preset=NAME` (whose class a
-student is in) and `step`. `present.py` remembers the first two from page to page. Nothing of an
-answer is ever in the address.
+Three parameters of the address belong to no lab (`dashboard/frame.py`): `present=1` (an
+instructor's screen), `preset=NAME` (whose class a student is in) and `slide` (which step of the
+preset is shown). They are kept from page to page. Nothing of an answer is ever in the address.
 
-For presets and the presentation mode: the parts are functions (`page.idea`, `predict.predict`,
-`classroom.classroom`, `predict.reveal`, `play.play`, `explain.explain`), so that a step can draw
-one of them; `predict.show_me` is what a key that reveals has to call, `answers.forget` closes a
-question again and `play.reset` takes its sliders back. Figures take their type size from
-`present.style`. A page with pictures of its own asks a lab's questions through `strip.py`.
+`dashboard/seminar/` presents: a step of a preset shows one part of a lab at a time (`slides.py`),
+and hides controls by their kind. A lab's figures take their type size from `desk.style`. A page
+with pictures of its own asks a lab's questions through `strip.py`. A new lab also belongs into
+`LABS` of `dashboard/seminar/places.py`.
 """

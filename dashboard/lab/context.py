@@ -47,11 +47,9 @@ SPLITS: Mapping[str, tuple[int, int]] = {
 
 def draw(desk: Desk) -> None:
     """The model, and one of four pictures."""
-    left, right = st.columns([0.3, 0.7], vertical_alignment="bottom")
-    with left:
+    view = desk.tabs("view")
+    with st.container(width=340):
         model = desk.choice("model")
-    with right:
-        view = desk.tabs("view")
     views: Mapping[str, Callable[[Desk, str], None]] = {
         DEGREES: _degrees, A_LAYER: _layer, BALANCE: _balance, PREFILL: _prefill,
     }  # fmt: skip

@@ -54,11 +54,9 @@ def run_of(name: str) -> Published:
 
 def draw(desk: Desk) -> None:
     """The run, and one of four pictures."""
-    left, right = st.columns([0.34, 0.66], vertical_alignment="bottom")
-    with left:
+    view = desk.tabs("view")
+    with st.container(width=340):
         name = desk.choice("run")
-    with right:
-        view = desk.tabs("view")
     views: Mapping[str, Callable[[Desk, str, Answer], None]] = {
         MESH: _mesh, TIME: _time, MEMORY: _memory, ALL: _all,
     }  # fmt: skip

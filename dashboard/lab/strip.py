@@ -17,10 +17,10 @@ from dashboard.lab.explain import explain
 from dashboard.lab.page import idea, style_sheet, take_along
 from dashboard.lab.play import play
 from dashboard.lab.predict import predict, reveal
+from dashboard.network_settings import PRESET_NAMES, SETTINGS
 from dashboard.seminar import presenter
 from dashboard.seminar.presets import PICTURE
 from dashboard.seminar.slides import answer_line, slide
-from dashboard.network_settings import PRESET_NAMES, SETTINGS
 from triosim.lab import Question, question
 
 KEY = "ask"

@@ -31,11 +31,9 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
 
 def draw(desk: Desk) -> None:
     """The model, and one of four pictures."""
-    left, right = st.columns([0.3, 0.7], vertical_alignment="bottom")
-    with left:
+    view = desk.tabs("view")
+    with st.container(width=340):
         model = desk.choice("model")
-    with right:
-        view = desk.tabs("view")
     views: Mapping[str, Callable[[Desk, str], None]] = {
         A_LAYER: _layer, HOSTS: _hosts, HEADS: _heads, LOSS: _loss,
     }  # fmt: skip

@@ -12,6 +12,7 @@ from dashboard.lab.fsdp import BLOCK as FSDP_BLOCK
 from dashboard.links import Parameters
 from dashboard.seminar.places import Place, place_of_question
 from dashboard.settings import VERSION
+from dashboard.sweep_links import SEARCH_MODE
 from dashboard.train_links import link_to as train_link
 from dashboard.validation_links import TABS as VALIDATION_TABS
 from triosim.train import TrainScenario
@@ -21,7 +22,7 @@ RACK: Parameters = {
     "v": VERSION, "net": "seminar-h100", "ranks": "16", "algo": "hierarchical",
 }  # fmt: skip
 SEARCH_405B: Parameters = {
-    "v": VERSION, "mode": "Search", "find_model": "llama3.1-405b", "find_gpus": "512",
+    "v": VERSION, "part": SEARCH_MODE, "find_model": "llama3.1-405b", "find_gpus": "512",
 }  # fmt: skip
 
 
@@ -99,7 +100,8 @@ def outline() -> Sequence[Node]:
             questions=("K1",),
         ),
         Node(
-            title="Reducing activation recomputation", text="None, selective, full: bytes and time.",
+            title="Reducing activation recomputation",
+            text="None, selective, full: bytes and time.",
             questions=("R1", "R2"),
         ),
         Node(

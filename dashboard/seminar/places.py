@@ -30,6 +30,8 @@ LABS: tuple[Lab, ...] = (
 )  # fmt: skip
 # Labs that ask beside the pictures of another page.
 STRIPS: tuple[Lab, ...] = (collectives.LAB,)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
     """A page and the address of what is to be seen there."""

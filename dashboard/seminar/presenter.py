@@ -96,20 +96,20 @@ def bar() -> None:
         return
     st.html(style_sheet(dark=st.context.theme.type == "dark"))
     found, step = current(), step_now()
-    with st.container(key="presenter", gap=None):
+    with st.bottom.container(key="presenter", gap=None):
         if step is not None and step.note and st.session_state.get("present_note_shown"):
             st.markdown(plain(step.note))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             wanted = _way(found) if found is not None else 0
             if step is not None:
                 _reveal_and_reset(step)
-            controls = st.toggle("Controls", key="present_controls")
+            controls = step is not None and st.toggle("Controls", key="present_controls")
             st.button(
                 "Leave", key="present_leave", icon=":material/close:", type="tertiary",
                 on_click=leave,
             )  # fmt: skip
         keys(f"{preset()} {slide()} {_how_far()}")
-    if not controls:
+    if step is not None and not controls:
         st.html(CONTROLS_CSS)
     if found is not None and wanted:
         go(found, wanted)

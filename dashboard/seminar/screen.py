@@ -4,33 +4,36 @@ from __future__ import annotations
 
 import streamlit as st
 
-BAR_PX = 56
-_CSS = f"""
+_CSS = """
 <style>
-html {{ font-size: 22px; }}
-[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"] {{
+html { font-size: 22px; }
+[data-testid="stHeader"], [data-testid="stSidebar"], [data-testid="stExpandSidebarButton"] {
   display: none;
-}}
-[data-testid="stMainBlockContainer"] {{ padding: 1rem 2rem {BAR_PX + 8}px !important; }}
+}
+[data-testid="stMainBlockContainer"] { padding: 1rem 2rem 0.3rem !important; }
 /* A projector washes out grey. */
-[data-testid="stMain"] :is(p, li, label, h3), [data-testid="stMetricValue"] * {{ color: {{text}}; }}
-[data-testid="stMain"] button p {{ color: inherit; }}
-[data-testid="stCaptionContainer"] {{ opacity: 1; }}
-.stApp {{ background: {{page}}; }}
-.st-key-slide_question :is(p, li):not([data-testid="stCaptionContainer"] *) {{
+[data-testid="stMain"] :is(p, li, label, h3), [data-testid="stMetricValue"] * { color: {text}; }
+[data-testid="stMain"] button p { color: inherit; }
+[data-testid="stCaptionContainer"] { opacity: 1; }
+[data-testid="stMain"] { background: {page}; }
+.st-key-slide_question :is(p, li):not([data-testid="stCaptionContainer"] *) {
   font-size: 1.5rem; line-height: 1.35;
-}}
-.st-key-presenter {{
-  position: fixed; left: 0; right: 0; bottom: 0; z-index: 1000; padding: 6px 2rem;
-  background: {{page}}; width: auto;
-  border-top: 1px solid rgba(128, 132, 149, 0.5);
-}}
-.st-key-presenter * {{ font-size: 15px; }}
-.st-key-presenter [data-testid="stIconMaterial"] {{ font-size: 18px; }}
-.st-key-presenter button {{ min-height: 36px; }}
-.st-key-presenter p {{ white-space: nowrap; }}
-.st-key-presenter > [data-testid="stElementContainer"] p {{ font-size: 18px; white-space: normal; }}
-.st-key-present_keys {{ position: absolute; }}
+}
+[data-testid="stBottom"] { background: {page}; }
+[data-testid="stBottomBlockContainer"] {
+  padding: 6px 2rem; max-width: none; border-top: 1px solid rgba(128, 132, 149, 0.5);
+}
+.js-plotly-plot .svg-container {
+  transform: scale(calc(1 / var(--fit, 1))); transform-origin: 0 0;
+}
+.st-key-presenter * { font-size: 15px; }
+.st-key-presenter [data-testid="stIconMaterial"] { font-size: 18px; }
+.st-key-presenter button { min-height: 36px; }
+.st-key-presenter p { white-space: nowrap; }
+.st-key-presenter > [data-testid="stElementContainer"] p { font-size: 18px; white-space: normal; }
+.st-key-present_keys, .st-key-watch {
+  position: absolute; left: 0; top: 0; width: 0 !important; height: 0; overflow: hidden;
+}
 </style>
 """
 _CONTROLS = (
@@ -40,7 +43,7 @@ _CONTROLS = (
 )  # fmt: skip
 _HIDDEN = ", ".join(
     f'[data-testid="stMain"] [data-testid="stElementContainer"]:has([data-testid="{name}"])'
-    ":not(.st-key-presenter *)"
+    ':not([data-testid="stBottom"] *)'
     for name in _CONTROLS
 )
 _SHOWN = ", ".join(
@@ -54,18 +57,20 @@ _SHOWN = ", ".join(
 # Rows of which nothing is left go as well, and on pages with tabs what follows the first picture.
 CONTROLS_CSS = f"""
 <style>
-[data-testid="stMain"] [data-testid="stLayoutWrapper"]:not(:has({_SHOWN}, .st-key-presenter)),
+[data-testid="stMain"] [data-testid="stLayoutWrapper"]:not(:has({_SHOWN})):not(
+  [data-testid="stBottom"] *),
 [data-testid="stTabs"] [data-testid="stVerticalBlock"]
   > :has([data-testid="stPlotlyChart"]) ~ *,
 {_HIDDEN}, [data-testid="stMain"] [data-testid="stForm"],
-[data-testid="stMain"] [data-testid="stPopover"], [data-testid="stTabs"] [role="tablist"] {{
+[data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]),
+[data-testid="stTabs"] [role="tablist"] {{
   display: none;
 }}
 </style>
 """
 # R is a key of Streamlit's own (it runs the page again), which a button cannot have: these keys are
 # taken before Streamlit sees them, and press the bar's buttons. Presenters' remotes page up and
-# down. Below the largest type, the page is drawn smaller until all of it is on the screen.
+# down. What is too high for the screen is drawn smaller until all of it is there.
 _KEYS = """
 const BUTTONS = {
   ArrowRight: "present_next", PageDown: "present_next", ArrowLeft: "present_back",
@@ -77,8 +82,8 @@ const SMALLEST = 0.5, STEP = 0.02, OFTEN = 12;
 
 export default function ({ data }) {
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
-  const state = (window.triosimFit ??= { shown: "", zoom: 1, drawn: 1, grown: 0 });
-  if (state.shown !== data.shown) Object.assign(state, { shown: data.shown, zoom: 1, grown: 0 });
+  const state = (window.triosimFit ??= { shown: "", scale: 1, grown: 0 });
+  if (state.shown !== data.shown) Object.assign(state, { shown: data.shown, scale: 1, grown: 0 });
 
   function press(event) {
     const key = BUTTONS[event.key];
@@ -89,30 +94,36 @@ export default function ({ data }) {
     document.querySelector(`.st-key-${key} button:not(:disabled)`)?.click();
   }
 
-  // The bar is inside the block, and keeps its size.
-  function zoom(block) {
-    block.style.zoom = state.zoom;
-    const bar = document.querySelector(".st-key-presenter");
-    if (bar) bar.style.zoom = 1 / state.zoom;
-    // Figures look at the width that they have when the window's changes.
-    if (state.drawn !== state.zoom) window.dispatchEvent(new Event("resize"));
-    state.drawn = state.zoom;
+  // Drawn on a larger sheet that is then made smaller. Figures look at the screen for their size,
+  // and get theirs back: their type stays as large as it was.
+  function draw(block, room) {
+    block.style.setProperty("--fit", state.scale);
+    Object.assign(block.style, {
+      width: `${100 / state.scale}%`, maxWidth: "none", height: `${room}px`, flex: "none",
+      alignSelf: "flex-start", transformOrigin: "0 0",
+      transform: state.scale < 1 ? `scale(${state.scale})` : "none",
+    });
   }
 
   function fit() {
-    const main = find("stMain"), block = find("stMainBlockContainer");
-    if (!main || !block) return;
-    zoom(block);
-    const height = () => block.getBoundingClientRect().height;
-    if (state.zoom < 1 && height() < 0.88 * main.clientHeight && state.grown < OFTEN) {
+    const main = find("stMain"), block = find("stMainBlockContainer"), bar = find("stBottom");
+    const inner = block?.firstElementChild;
+    if (!inner || !bar) return;
+    const room = main.clientHeight - bar.offsetHeight;
+    const style = getComputedStyle(block);
+    const around = parseFloat(style.paddingTop) + parseFloat(style.paddingBottom);
+    const height = () => state.scale * (inner.scrollHeight + around);
+    if (state.scale < 1 && height() < 0.85 * room && state.grown < OFTEN) {
       state.grown += 1;
-      state.zoom = 1;
-      zoom(block);
+      state.scale = 1;
     }
-    while (main.scrollHeight > main.clientHeight + 1 && state.zoom > SMALLEST) {
-      state.zoom = Math.max(SMALLEST, state.zoom - STEP);
-      zoom(block);
+    draw(block, room);
+    while (height() > room && state.scale > SMALLEST) {
+      state.scale = Math.max(SMALLEST, state.scale - STEP);
+      draw(block, room);
     }
+    // The sheet is larger than the screen, what is on it is not: nothing is left to scroll to.
+    main.style.overflow = height() > room + 1 ? "auto" : "hidden";
   }
 
   window.addEventListener("keydown", press, true);
@@ -121,8 +132,7 @@ export default function ({ data }) {
   return () => {
     window.removeEventListener("keydown", press, true);
     clearInterval(timer);
-    const block = find("stMainBlockContainer");
-    if (block) block.style.zoom = "";
+    for (const id of ["stMain", "stMainBlockContainer"]) find(id)?.removeAttribute("style");
   };
 }
 """

@@ -39,10 +39,9 @@ def nodes() -> None:
     """The outline, in the mind map's order."""
     found = list(enumerate(outline(), 1))
     for first in range(0, len(found), COLUMNS):
-        for column, (number, node) in zip(
-            st.columns(COLUMNS), found[first : first + COLUMNS], strict=False
-        ):
-            with column.container(border=True, height="stretch", gap="xsmall", key=f"node_{number}"):
+        row = found[first : first + COLUMNS]
+        for column, (number, node) in zip(st.columns(COLUMNS), row, strict=False):
+            with column.container(border=True, height="stretch", gap="xsmall", key=f"node{number}"):
                 _node(number, node)
 
 

@@ -95,3 +95,23 @@ def test_two_browsers_are_one_class(visit: Visits) -> None:
     expect(board.locator(CHART).first).to_be_visible(timeout=PATIENCE_MS)
     expect(page.locator(CHART).first).to_be_visible(timeout=PATIENCE_MS)
     assert student.complaints == teacher.complaints == []
+
+
+def test_a_mesh_is_placed_redistributed_and_multiplied(visit: Visits) -> None:
+    one = visit()
+    page = go(one, "/lab_mesh")
+    assert page.locator(CHART).count() == 0
+    answer(page, "3")
+    expect(page.get_by_text("There are three rows.")).to_be_visible()
+    answer(page, "9")
+    expect(page.get_by_text("Right: 9 ranks")).to_be_visible()
+    drawing = page.locator(f".st-key-mesh_tensor {CHART}").first
+    drawing.wait_for(timeout=PATIENCE_MS)
+    expect(drawing.get_by_text("29", exact=True)).to_be_visible()
+    page.get_by_role("radio", name="Redistribute").or_(
+        page.get_by_role("button", name="Redistribute")
+    ).first.click()
+    expect(page.get_by_text("all-gather, all-gather")).to_be_visible()
+    expect(page).to_have_url(re.compile("m1_view=Redistribute"))
+    assert "9" not in re.sub(r".*\?", "", page.url)
+    assert one.complaints == []

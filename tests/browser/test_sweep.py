@@ -59,6 +59,8 @@ def test_a_click_on_a_cell_opens_its_step_and_back_returns(new_visit: Visits) ->
     expect(page.get_by_test_id("stProgress")).to_have_count(0)
     expect(cells).to_have_count(6)
     assert "vary2=recompute" in page.url
+    # What the fields say is what is drawn.
+    expect(page.get_by_role("combobox", name="and through")).to_have_value("Memory: Recompute")
     assert one.complaints == []
 
 
@@ -80,12 +82,13 @@ def test_a_sweep_can_be_stopped_and_goes_on(new_visit: Visits) -> None:
     expect(said).to_be_visible()
 
 
-def test_a_click_on_a_point_of_a_line_opens_a_recorded_step(new_visit: Visits) -> None:
+def test_a_sweep_of_the_pinned_step_is_in_the_address(new_visit: Visits) -> None:
     one = new_visit()
     page = one.open("/simulate?v=1")
     page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.get_by_role("button", name="Pinned")).to_be_visible()
     page.get_by_role("button", name="Explore").click()
-    page.get_by_role("link", name="Sweep and search").click()
+    page.get_by_text("Sweep and search").click()
     page.get_by_role("button", name="Another step").click()
     page.get_by_role("button", name="The pinned one").click()
     expect(page.get_by_text("Sweep over GPUs")).to_be_visible()

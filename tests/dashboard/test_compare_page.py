@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +37,7 @@ from triosim.figures.text import time_text
 from triosim.resolved import AnyScenario, resolve
 from triosim.scenario import SAMPLE_TRACES
 from triosim.validation import load_source, rows_of
+from triosim.validation.tables import DATA
 
 APP = Path(__file__).parents[2] / "app.py"
 Open = Callable[..., AppTest]
@@ -176,29 +179,23 @@ def test_every_ready_made_step_survives_an_address() -> None:
         assert unpack(pack([made])) == [made]
 
 
-def test_a_published_run_on_a_machine_of_its_own_survives_an_address() -> None:
-    """Rows whose network, or whose model, is a file that is shipped with their source."""
-    files = 0
-    for source in map(load_source, ("zero-bubble", "vtrain-one-node", "vtrain-many-nodes")):
-        row = rows_of(source)[0] if source.folder is None else None
-        if row is not None:
-            assert unpack(pack([row.scenario])) == [row.scenario]
-            files += 1
-    assert files
-    path = SAMPLE_TRACES.parent / "triosim" / "validation" / "data" / "a100-4x200.toml"
-    scenario = replace(SMALL, machine=str(path), gpu="a100-80gb")
+@pytest.mark.parametrize("name", ["torchtitan", "selective-recompute", "zero-bubble"])
+def test_every_published_run_survives_an_address(name: str) -> None:
+    for row in rows_of(load_source(name)):
+        assert unpack(pack([row.scenario])) == [row.scenario]
+
+
+def test_a_file_of_a_published_run_goes_by_its_name() -> None:
+    scenario = replace(SMALL, machine=str(DATA / "a100-4x200.toml"), gpu="a100-80gb")
     assert unpack(pack([scenario])) == [scenario]
-    for name in ("../a100-4x200.toml", "other.toml"):
-        text = pack([replace(SMALL, machine="dgx-a100", gpu="a100-80gb")])
-        with pytest.raises(ts.ConfigError):
-            unpack(_changed(text, machine=f"published:{name}"))
+    text = pack([replace(SMALL, machine="dgx-a100", gpu="a100-80gb")])
+    for wrong in ("../a100-4x200.toml", "other.toml", ""):
+        with pytest.raises(ts.ConfigError, match="no published run here has a file of this name"):
+            unpack(_changed(text, machine=f"published:{wrong}"))
 
 
 def _changed(text: str, **more: object) -> str:
     """The same address with other values in its first scenario."""
-    import base64
-    import zlib
-
     items = json.loads(zlib.decompress(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))))
     items[0] |= more
     squeezed = zlib.compress(json.dumps(items).encode())

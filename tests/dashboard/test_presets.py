@@ -50,9 +50,7 @@ def test_a_file_is_a_title_and_steps_in_order() -> None:
         settings={"net": "seminar-h100", "ranks": "16", "size": "0.5", "lanes": "true"},
         note="Which links cross?",
     )
-    assert first == Step(
-        title="P1", question="P1", settings={"view": "Grid"}, reveal=("answer",)
-    )
+    assert first == Step(title="P1", question="P1", settings={"view": "Grid"}, reveal=("answer",))
     assert second.reveal == ("class", "answer", "picture")
     assert preset.questions == ("P1", "P2")
 

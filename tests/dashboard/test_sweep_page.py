@@ -281,7 +281,7 @@ def test_limits_leave_layouts_out(sweep_page: Open) -> None:
     [
         ({"find_days": "3"}, "Days at most 3.0: needs tokens"),
         ({"find_cost": "3", "find_tokens": "1"}, "Cost of the run at most 3.0: needs gpu"),
-        ({"find_micro": "two"}, "Micro\\-batches to try two: must be whole numbers"),
+        ({"find_micro": "two"}, "Micro-batches to try two: must be whole numbers"),
         ({"find_recompute": "some"}, "Recompute to try (empty): must be of none"),
     ],
 )

@@ -215,6 +215,20 @@ def test_a_run_opens_on_the_page_train(validation_page: Open, few_rows: list[int
     assert "6,667 tokens/s per GPU" in shown(at)
 
 
+def test_a_run_without_a_place_on_the_page_train_can_be_pinned(
+    validation_page: Open, few_rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dashboard.validation_open.door_to", lambda scenario: None)
+    at = wholly_predicted(validation_page(v="1"))
+    at.session_state[OPEN] = ("torchtitan", 1)
+    at.run()
+    [button] = [one for one in at.button if one.label == "Pin"]
+    button.click().run()
+    row = next(r for r in rows_of(load_source("torchtitan")) if r.number == 1)
+    assert at.session_state["pinned"].scenario == row.scenario
+    assert "This result is pinned: llama3-8b on 8 GPUs" in shown(at)
+
+
 @pytest.mark.parametrize("name", ["torchtitan", "selective-recompute", "zero-bubble"])
 def test_a_door_is_the_row_itself(name: str) -> None:
     opened = 0

@@ -9,14 +9,9 @@ import plotly.graph_objects as go
 import pytest
 
 from triosim.figures.search import fastest_layouts, layout_text
-from triosim.figures.sweep import (
-    FITS_NAME,
-    NO_ANSWER_NAME,
-    TOO_LARGE_NAME,
-    sweep_heatmap,
-    sweep_line,
-    sweep_pareto,
-)
+from triosim.figures.sweep import sweep_line, sweep_pareto
+from triosim.figures.sweep_heatmap import sweep_heatmap
+from triosim.figures.sweep_marks import FITS_NAME, NO_ANSWER_NAME, TOO_LARGE_NAME
 from triosim.search import search
 from triosim.sweep import METRICS, Point
 from triosim.train import TrainScenario

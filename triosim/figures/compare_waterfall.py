@@ -30,6 +30,7 @@ MAX_ROWS = 10
 SMALL = 0.005  # of the largest part: less is one row with the others
 LABEL_CHARACTERS = 22
 INSIDE = 0.3  # of the longest bar: so long a bar has room for its number
+ROOM, EDGE = 0.3, 0.03  # of the axis: beside bars with a number there, and without
 Row = tuple[str, float, str]
 
 
@@ -94,7 +95,6 @@ def _bars(
     labels: list[str], starts: list[float], rows: Sequence[Row], base_ms: float, style: Style
 ) -> go.Bar:
     sizes, colours = [ms for _, ms, _ in rows], [colour for _, _, colour in rows]
-    most = max(map(abs, sizes))
     shares = [f"{ms / base_ms:+.1%}".replace("%", " %") if base_ms else "" for ms in sizes]
     return go.Bar(
         orientation="h",
@@ -103,7 +103,7 @@ def _bars(
         x=sizes,
         marker={"color": colours, "line": {"width": 0}},
         text=[signed_time(ms) for ms in sizes],
-        textposition=["inside" if abs(ms) > INSIDE * most else "outside" for ms in sizes],
+        textposition=["inside" if _has_room(ms, sizes) else "outside" for ms in sizes],
         textangle=0,
         insidetextanchor="middle",
         insidetextfont={"color": [text_on(colour) for colour in colours], "size": style.small},
@@ -125,7 +125,20 @@ def _joints(ends: Sequence[float], style: Style) -> list[dict[str, Any]]:
 
 
 def _range(starts: Sequence[float], rows: Sequence[Row]) -> list[float]:
-    """From the lowest to the highest that the sum gets, with room for a number at both ends."""
-    seen = [0.0, *starts, *(at + ms for at, (_, ms, _) in zip(starts, rows, strict=False))]
-    room = 0.13 * ((max(seen) - min(seen)) or 1.0)
-    return [min(seen) - room, max(seen) + room]
+    """From the lowest to the highest that the sum gets, with room for numbers beside bars."""
+    sizes = [ms for _, ms, _ in rows]
+    seen = [0.0, *starts, *(at + ms for at, ms in zip(starts, sizes, strict=False))]
+    low, high = min(seen), max(seen)
+    span = (high - low) or 1.0
+    beside = [ms for ms in sizes if not _has_room(ms, sizes)]
+    left, right = (span * (ROOM if has else EDGE) for has in _sides(beside))
+    return [low - left, high + right]
+
+
+def _sides(sizes: Sequence[float]) -> tuple[bool, bool]:
+    return any(ms < 0 for ms in sizes), any(ms >= 0 for ms in sizes)
+
+
+def _has_room(ms: float, sizes: Sequence[float]) -> bool:
+    """Whether a bar is long enough for its own number."""
+    return abs(ms) > INSIDE * max(map(abs, sizes))

@@ -49,7 +49,7 @@ def layer_lanes(runs: Mapping[str, LayerRun], *, style: Style = DEFAULT_STYLE) -
         axis.pop(name)
     figure.update_layout(
         barmode="overlay",
-        xaxis=value_axis(style, "ms", range=[0, 1.12 * longest or 1], showgrid=True),
+        xaxis=value_axis(style, "ms", range=[0, 1.25 * longest or 1], showgrid=True),
         yaxis=axis,
         dragmode="zoom",
     )

@@ -1,4 +1,4 @@
-"""Sweeps: a metric over one field, over two fields, and memory against speed.
+"""Sweeps: a metric over one field, and memory against speed.
 
 The first custom value of every point is its index in the sweep, the second why it is left out.
 """
@@ -6,44 +6,36 @@ The first custom value of every point is its index in the sweep, the second why 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
 
-from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on
-from triosim.figures.style import (
-    CLEAR,
-    DEFAULT_STYLE,
-    MAX_HEIGHT,
-    Style,
-    finish,
-    legend_entry,
-    lines_of,
-    say_nothing_to_show,
-    value_axis,
+from triosim.figures.palette import mixed
+from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
+from triosim.figures.sweep_marks import (
+    BEST,
+    CHART_LINES,
+    FITS,
+    FITS_NAME,
+    HOVER,
+    NO_ANSWER,
+    NO_ANSWER_NAME,
+    TOO_LARGE,
+    TOO_LARGE_NAME,
+    Say,
+    axis_title,
+    empty,
+    told,
+    values_of,
 )
 from triosim.figures.text import safe, short
-from triosim.sweep import METRICS, Metric, Point
+from triosim.sweep import METRICS, Point
 from triosim.sweep.found import best_of, pareto_of
 
-FITS = PHASE_COLOURS["backward"]
-TOO_LARGE = CLASS_COLOURS["exposed_communication"]
-NO_ANSWER = CLASS_COLOURS["bubble"]
-BEST = CLASS_COLOURS["imbalance"]
-FITS_NAME, TOO_LARGE_NAME, NO_ANSWER_NAME = "fits", "does not fit in memory", "no answer"
 SPAN = 30.0  # from the least to the greatest value: beyond that, the axis is logarithmic
 MOST_TICKS = 14
-MOST_TEXTS = 260  # cells with a number in them
-CHART_LINES = 27  # of text: the height of a chart
-HOVER = "%{customdata[2]}<extra></extra>"
-Say = Callable[[str, Any], str]
-
-
-def axis_title(metric: Metric) -> str:
-    """A metric and its unit."""
-    return f"{metric.text} ({metric.unit})" if metric.unit else metric.text
 
 
 def sweep_line(
@@ -63,9 +55,9 @@ def sweep_line(
     figure = go.Figure()
     known = METRICS[metric]
     numeric = all(_is_number(point.settings[field]) for point in points)
-    values = [p.metrics[metric] for p in points if p.metrics[metric] is not None]
+    values = values_of(points, metric)
     if not values:
-        return _empty(figure, style, points)
+        return empty(figure, style, points)
     low, high = _range(values)
     for name, colour, symbol, members in _groups(points, metric):
         line = name == FITS_NAME
@@ -79,7 +71,7 @@ def sweep_line(
                 line={"color": colour, "width": 2},
                 marker={"color": colour, "size": 10, "symbol": symbol, **_rim(symbol, colour)},
                 name=name,
-                customdata=[_told(p, metric, say) for p in members],
+                customdata=[told(p, metric, say) for p in members],
                 hovertemplate=HOVER,
                 cliponaxis=False,
             )
@@ -87,7 +79,7 @@ def sweep_line(
     best = best_of(points, metric)
     if best is not None:
         x = best.settings[field] if numeric else safe(say(field, best.settings[field]))
-        figure.add_trace(_star([x], [best.metrics[metric]], [_told(best, metric, say)], style))
+        figure.add_trace(_star([x], [best.metrics[metric]], [told(best, metric, say)], style))
     axis = _number_axis(points, field) if numeric else _category_axis(points, field, say)
     figure.update_layout(
         xaxis=value_axis(style, label, **axis),
@@ -97,70 +89,6 @@ def sweep_line(
         clickmode="event+select",
     )
     return finish(figure, style, height=CHART_LINES * style.font_size, revision="sweep-line")
-
-
-def sweep_heatmap(
-    points: Sequence[Point],
-    fields: tuple[str, str],
-    labels: tuple[str, str],
-    metric: str,
-    *,
-    say: Say,
-    style: Style = DEFAULT_STYLE,
-) -> go.Figure:
-    """A metric over two fields, the first downwards; the better, the darker.
-
-    Cells are marked by an unseen point each, which tells where a click was.
-    """
-    figure = go.Figure()
-    known = METRICS[metric]
-    rows, columns = (list(dict.fromkeys(p.settings[f] for p in points)) for f in fields)
-    values = [p.metrics[metric] for p in points if p.feasible and p.metrics[metric] is not None]
-    if not points:
-        return _empty(figure, style, points)
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    scale = _scale(style, reverse=known.less_is_better)
-    grid: list[list[float | None]] = [[None] * len(columns) for _ in rows]
-    at = {}
-    for point in points:
-        r, c = rows.index(point.settings[fields[0]]), columns.index(point.settings[fields[1]])
-        at[point.index] = (c, r)
-        grid[r][c] = point.metrics[metric] if point.feasible else None
-    if values:
-        figure.add_trace(
-            go.Heatmap(
-                x=list(range(len(columns))), y=list(range(len(rows))), z=grid, zmin=low,
-                zmax=high if high > low else low + 1, colorscale=scale, xgap=1, ygap=1,
-                hoverinfo="skip", showlegend=False,
-                colorbar={
-                    "title": {"text": known.unit, "font": {"size": style.small}},
-                    "tickfont": {"size": style.small, "color": style.text}, "thickness": 12,
-                    "outlinewidth": 0, "exponentformat": "none",
-                } if len(values) > 1 else None,
-                showscale=len(values) > 1,
-            )
-        )  # fmt: skip
-    _cells(figure, points, at, metric, (low, high, scale), style)
-    best = best_of(points, metric)
-    if best is not None:
-        x, y = at[best.index]
-        figure.add_shape(
-            type="rect", x0=x - 0.48, x1=x + 0.48, y0=y - 0.47, y1=y + 0.47,
-            line={"color": BEST, "width": 3},
-        )  # fmt: skip
-        figure.add_trace(legend_entry("best", BEST))
-    side = max(14, min(64, 330 // len(rows)))
-    _targets(figure, points, at, metric, say, side, style)
-    figure.update_layout(
-        xaxis=value_axis(style, labels[1], **_named(columns, fields[1], say)),
-        yaxis=value_axis(style, labels[0], **_named(rows, fields[0], say, down=True)),
-        hovermode="closest",
-        dragmode=False,
-        clickmode="event+select",
-    )
-    height = min(MAX_HEIGHT, max(CHART_LINES * style.font_size, len(rows) * style.lane_px + 110))
-    finish(figure, style, height=height, revision="sweep-heatmap")
-    return figure
 
 
 def sweep_pareto(
@@ -179,7 +107,7 @@ def sweep_pareto(
     figure = go.Figure()
     drawn = [p for p in points if None not in (p.metrics[cost], p.metrics[gain])]
     if not drawn:
-        return _empty(figure, style, points)
+        return empty(figure, style, points)
     front = pareto_of(points, cost, gain)
     better = {p.index for p in front}
     groups = (
@@ -198,7 +126,7 @@ def sweep_pareto(
                     line={"color": colour, "width": 2, "shape": "hv"},
                     marker={"color": colour, "size": 10, "symbol": symbol, **_rim(symbol, colour)},
                     name=name,
-                    customdata=[_told(p, gain, say, cost) for p in members],
+                    customdata=[told(p, gain, say, cost) for p in members],
                     hovertemplate=HOVER,
                 )
             )
@@ -246,101 +174,6 @@ def _star(xs: list[Any], ys: list[Any], told: list[Any], style: Style) -> go.Sca
     )  # fmt: skip
 
 
-def _told(point: Point, metric: str, say: Say, *more: str) -> tuple[int, str, str]:
-    """Index, reason, and what a hover says."""
-    lines = [f"<b>{safe(', '.join(say(f, v) for f, v in point.settings.items()))}</b>"]
-    for name in (metric, *more):
-        value = point.metrics[name]
-        if value is not None:
-            known = METRICS[name]
-            lines.append(f"{known.text}: {short(value)} {known.unit}".rstrip())
-    lines += [safe(line) for line in lines_of(point.reason or "")]
-    return point.index, point.reason or "", "<br>".join(lines)
-
-
-def _cells(
-    figure: go.Figure,
-    points: Sequence[Point],
-    at: Mapping[int, tuple[int, int]],
-    metric: str,
-    colours: tuple[float, float, list[list[Any]]],
-    style: Style,
-) -> None:
-    """A number in each cell that has room for it, a sign in those without."""
-    low, high, scale = colours
-    texts: list[tuple[int, int, str, str]] = []
-    for point in points:
-        value = point.metrics[metric]
-        if point.feasible and value is not None:
-            if len(points) <= MOST_TEXTS:
-                share = (value - low) / (high - low) if high > low else 0.0
-                ink = text_on(mixed(scale[0][1], scale[-1][1], share))
-                texts.append((*at[point.index], short(value, 3), ink))
-        else:
-            large = point.problem is None
-            texts.append((*at[point.index], *(("\u2715", TOO_LARGE) if large else
-                                              ("\u2013", style.muted))))  # fmt: skip
-    figure.add_trace(
-        go.Scatter(
-            x=[x for x, _, _, _ in texts], y=[y for _, y, _, _ in texts], mode="text",
-            text=[text for _, _, text, _ in texts], hoverinfo="skip", showlegend=False,
-            textfont={"size": style.small, "color": [ink for _, _, _, ink in texts]},
-        )
-    )  # fmt: skip
-    for name, colour in ((TOO_LARGE_NAME, TOO_LARGE), (NO_ANSWER_NAME, style.muted)):
-        if any((p.problem is None) == (colour == TOO_LARGE) and not p.feasible for p in points):
-            entry = legend_entry(name, colour)
-            entry.marker.symbol = "x" if colour == TOO_LARGE else "line-ew-open"
-            figure.add_trace(entry)
-
-
-def _targets(
-    figure: go.Figure,
-    points: Sequence[Point],
-    at: Mapping[int, tuple[int, int]],
-    metric: str,
-    say: Say,
-    side_px: int,
-    style: Style,
-) -> None:
-    """Squares that only the mouse sees; of those that overlap, the nearest counts."""
-    figure.add_trace(
-        go.Scatter(
-            x=[at[p.index][0] for p in points],
-            y=[at[p.index][1] for p in points],
-            mode="markers",
-            marker={
-                "symbol": "square", "size": side_px, "opacity": 0.01, "color": style.surface,
-            },  # fmt: skip
-            customdata=[_told(p, metric, say) for p in points],
-            hovertemplate=HOVER,
-            showlegend=False,
-            meta="cells",
-        )
-    )
-
-
-def _scale(style: Style, *, reverse: bool) -> list[list[Any]]:
-    """From the page's own colour to a deep one, the better the deeper."""
-    pale = mixed(FITS, style.surface, 0.88)
-    deep = mixed(FITS, "#FFFFFF", 0.25) if style.dark else FITS
-    return [[0.0, deep], [1.0, pale]] if reverse else [[0.0, pale], [1.0, deep]]
-
-
-def _named(values: list[Any], field: str, say: Say, *, down: bool = False) -> dict[str, Any]:
-    """An axis of cells, with names that thin out."""
-    step = math.ceil(len(values) / (30 if down else MOST_TICKS + 6))
-    ticks = list(range(0, len(values), step))
-    ends = [-0.5, len(values) - 0.5]
-    return {
-        "tickvals": ticks,
-        "ticktext": [safe(say(field, values[tick])) for tick in ticks],
-        "range": ends[::-1] if down else ends,
-        "showgrid": False,
-        "fixedrange": True,
-    }
-
-
 def _number_axis(points: Sequence[Point], field: str) -> dict[str, Any]:
     values = sorted({float(p.settings[field]) for p in points})
     log = _by_factors(values)
@@ -381,12 +214,3 @@ def _range(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     start = 0.0 if low < 0.7 * high else low - 0.5 * (high - low)
     return start, high + 0.06 * (high - start or 1.0)
-
-
-def _empty(figure: go.Figure, style: Style, points: Sequence[Point]) -> go.Figure:
-    """A sentence in place of a picture."""
-    sentence = "None of these steps has this metric." if points else "Nothing is simulated yet."
-    finish(figure, style, height=round(12 * style.font_size), revision="sweep-empty")
-    figure.update_layout(paper_bgcolor=CLEAR)
-    say_nothing_to_show(figure, style, sentence)
-    return figure

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from triosim.errors import ConfigError
-from triosim.train import TrainResult, TrainScenario, make_plan
+from triosim.train import Plan, TrainResult, TrainScenario, make_plan
 from triosim.train.ran import Run
+from triosim.train.recompute import Kept
+from triosim.train.step import StepWriter
 from triosim.train.train import run_plan
 
 GB = 1e9
@@ -65,6 +67,10 @@ def recompute_step(setup: Setup) -> TrainResult:
 
     Raises `ConfigError` or `Infeasible`.
     """
+    return run_plan(_plan(setup))
+
+
+def _plan(setup: Setup) -> Plan:
     zero = (1 if setup.model == GPT else 3) if setup.shards > 1 else None
     plan = make_plan(
         TrainScenario(
@@ -75,7 +81,7 @@ def recompute_step(setup: Setup) -> TrainResult:
     )  # fmt: skip
     # The model as if it had learned as many positions as are asked for.
     model = replace(plan.model, seq_len=max(plan.model.seq_len, setup.seq))
-    return run_plan(replace(plan, model=model, seq=setup.seq))
+    return replace(plan, model=model, seq=setup.seq)
 
 
 def layer_gib(result: TrainResult) -> list[float]:
@@ -104,20 +110,22 @@ class LayerBytes:
 
 def layer_bytes(setup: Setup) -> LayerBytes:
     """The layer at hand under every mode; of every N-th layer one that runs again is full."""
-    by_mode, runs = {}, []
-    for mode in MODES:
-        if mode != EVERY:
-            blocks = recompute_step(replace(setup, mode=mode)).writer.blocks
-            by_mode[mode] = blocks.kept("dense", 0).bytes / GB
-    for seq in (setup.seq, 2 * setup.seq):
-        blocks = recompute_step(replace(setup, mode=NOTHING, seq=seq)).writer.blocks
-        runs.append(_kept_by_module(blocks.kept("dense", 0).run))
+    by_mode = {mode: _kept(replace(setup, mode=mode)).bytes / GB for mode in MODES if mode != EVERY}
+    nothing = replace(setup, mode=NOTHING)
+    runs = [
+        _kept_by_module(_kept(replace(nothing, seq=seq)).run) for seq in (setup.seq, 2 * setup.seq)
+    ]
     items = tuple(
         Item(name=name, gb=size / GB, squared=runs[1].get(name, 0) > QUADRUPLED * size)
         for name, size in runs[0].items()
         if size
     )
     return LayerBytes(by_mode=by_mode, items=tuple(sorted(items, key=lambda item: -item.gb)))
+
+
+def _kept(setup: Setup) -> Kept:
+    """The first layer; nothing needs to be executed for it."""
+    return StepWriter(_plan(setup), fold=True).blocks.kept("dense", 0)
 
 
 def _kept_by_module(run: Run) -> dict[str, int]:
