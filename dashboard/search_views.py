@@ -72,7 +72,7 @@ def _start(question: Question, run: Run | None) -> None:
         "recompute mode and schedule. You see which is fastest, and why each of the others is not."
     )
     st.button(
-        "Search", icon=":material/search:", type="primary", on_click=begin, args=(question,)
+        "Search", icon=":material/search:", on_click=begin, args=(question,)
     )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def _start(asked: Asked) -> None:
         "stop them, and use the other pages meanwhile."
     )
     st.button(
-        "Run the sweep", icon=":material/play_arrow:", type="primary", on_click=begin,
+        "Run the sweep", icon=":material/play_arrow:", on_click=begin,
         args=(asked.spec,),
     )  # fmt: skip
 
