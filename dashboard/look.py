@@ -51,6 +51,8 @@ CSS = """
 # Figures are drawn for one brightness, and Streamlit does not rerun when a person changes it.
 # Streamlit replaces the address where a widget is moved, and adds an entry to the browser's history
 # where the server has set a widget: here both replace it, so that Back leaves the page.
+# White on the light blue of the dark theme cannot be read.
+DARK = '[data-testid^="stBaseButton-primary"] * { color: #0e1117 !important; }'
 WATCH = """
 const push = history.pushState.bind(history);
 
@@ -92,7 +94,8 @@ def open_page(name: str, version: str = "") -> bool:
         # pages/ before app.py has said what the pages are: run app.py instead.
         PagesManager.uses_pages_directory = False
         st.rerun()
-    st.html(CSS.replace("</style>", f"{complaints.CSS}{chart_file.CSS}</style>"))
+    dark = DARK if st.context.theme.type == "dark" else ""
+    st.html(CSS.replace("</style>", f"{complaints.CSS}{chart_file.CSS}{dark}</style>"))
     _watch(key="watch", data={"page": name, "version": version}, on_changed_change=lambda: None)
     arrived = st.session_state.get("page") != name
     st.session_state["page"] = name

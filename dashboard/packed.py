@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 
 
 def _scenario(item: Any) -> AnyScenario:
-    if not isinstance(item, Mapping) or item.get("kind") not in _KINDS:
+    if not isinstance(item, Mapping) or str(item.get("kind")) not in _KINDS:
         raise ConfigError("scenarios", "(unknown)", "a scenario is of kind trace or train")
     values = {name: value for name, value in item.items() if name != "kind"}
     kind = item["kind"]

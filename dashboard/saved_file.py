@@ -89,7 +89,7 @@ def _settings(data: bytes) -> tuple[str, Parameters] | None:
     if not isinstance(values, Mapping) or "page" not in values:
         return None
     page, given = values["page"], values.get("parameters")
-    if page not in PAGES:
+    if not isinstance(page, str) or page not in PAGES:
         raise ConfigError("page", page, f"must be {' or '.join(PAGES)}")
     if not isinstance(given, Mapping) or not all(isinstance(v, str) for v in given.values()):
         raise ConfigError("parameters", type(given).__name__, "must be settings and their text")

@@ -73,6 +73,8 @@ def test_what_is_no_scenario_gets_one_sentence(tmp_path):
         read_any_scenario(path)
     with pytest.raises(ts.ConfigError, match="must be a Scenario or a TrainScenario"):
         ts.resolve("llama3-8b")
+    with pytest.raises(ts.ConfigError, match="must be a Scenario or a TrainScenario"):
+        ts.run({})
 
 
 @pytest.mark.parametrize("scenario", [ts.Scenario(case=1), ts.TrainScenario()])
@@ -82,3 +84,10 @@ def test_no_field_is_forgotten(scenario):
     model = {f.name for f in fields(scenario.transformer())} if hasattr(scenario, "tp") else set()
     listed = ts.resolve(scenario).settings.keys()
     assert {f.name for f in fields(scenario)} - said - model <= listed
+
+
+@pytest.mark.parametrize("name", ["config", "machine", "trace_dir"])
+@pytest.mark.parametrize("value", [["a"], {"kind": "ring"}, 3, "", "a\0b"])
+def test_what_must_be_text_is_refused_at_once(name, value):
+    with pytest.raises(ts.ConfigError, match="must be a name or a path, as text"):
+        ts.TrainScenario(**{name: value})

@@ -111,7 +111,12 @@ class Comparison:
         return self.results[index].peak_memory_bytes - self.baseline.peak_memory_bytes
 
     def paragraph(self, index: int) -> str:
-        """The difference to the baseline in plain words, from the numbers alone."""
+        """The difference to the baseline in plain words, from the numbers alone.
+
+        Raises `ConfigError` for an `index` that no result has.
+        """
+        if not isinstance(index, int) or not 0 <= index < len(self.results):
+            raise ConfigError("index", index, f"results go from 0 to {len(self.results) - 1}")
         said = [self._pace(index) + self._reasons(index), self._work(index), self._memory(index)]
         return " ".join(f"{sentence}." for sentence in said if sentence)
 

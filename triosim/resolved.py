@@ -91,19 +91,23 @@ def resolve(scenario: AnyScenario) -> Resolved:
 
     Raises `ConfigError` or `TraceFormatError` where it cannot be.
     """
-    door: object = scenario
-    if isinstance(door, TrainScenario):
-        return _resolve_train(door)
-    if isinstance(door, Scenario):
-        return _resolve_trace(door)
-    legal = "must be a Scenario or a TrainScenario"
-    raise ConfigError("scenario", type(door).__name__, legal)
+    _check_kind(scenario)
+    if isinstance(scenario, TrainScenario):
+        return _resolve_train(scenario)
+    return _resolve_trace(scenario)
+
+
+def _check_kind(scenario: object) -> None:
+    if not isinstance(scenario, (Scenario, TrainScenario)):
+        legal = "must be a Scenario or a TrainScenario"
+        raise ConfigError("scenario", type(scenario).__name__, legal)
 
 
 def run(scenario: AnyScenario | Resolved) -> Result:
     """`simulate` or `train`, whichever it is for."""
     if isinstance(scenario, Resolved):
         scenario = scenario.scenario
+    _check_kind(scenario)
     return train(scenario) if isinstance(scenario, TrainScenario) else simulate(scenario)
 
 

@@ -61,6 +61,8 @@ def test_no_path_travels_and_none_is_read():
         packed({}),
         packed([1]),
         packed([{"kind": "other"}]),
+        packed([{"kind": ["train"]}]),
+        packed([{"kind": {}}]),
         packed([{"kind": "trace"}] * 5),
         packed([{"kind": "train", "gpus": "many"}]),
         packed([{"kind": "train", "gpus": [1]}]),

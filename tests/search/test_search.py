@@ -1,6 +1,7 @@
 """The search against simulating everything."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -157,3 +158,13 @@ def test_the_command(capsys):
     assert plain["layouts"][0]["outcome"] == "best"
     best = ts.TrainScenario.from_dict(plain["layouts"][0]["scenario"])
     assert ts.train(best).step_ms == plain["layouts"][0]["step_ms"]
+
+
+def test_a_wrong_option_is_no_empty_table(base):
+    for wrong in ({"recompute": ["foo"]}, {"schedules": ["foo"]}):
+        with pytest.raises(ts.ConfigError, match="foo"):
+            search(base, workers=1, **wrong)
+    with pytest.raises(ts.ConfigError, match="machine nope"):
+        search(replace(base, machine="nope"), workers=1)
+    with pytest.raises(ts.ConfigError, match="search needs a TrainScenario"):
+        search(ts.Scenario())

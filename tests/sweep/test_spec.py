@@ -43,6 +43,9 @@ def test_lists_and_ranges(given, expected):
         {"from": 1, "to": 1e9},
         {"from": 1, "to": 8, "by": 2},
         {"from": True, "to": 8},
+        {"from": 10**400, "to": 10**401, "step": 1},
+        {"from": 1e-320, "to": 1e300, "factor": 2},
+        {"from": 1, "to": 8, "step": 1e-320},
     ],
 )
 def test_what_is_no_list_of_values_gets_one_sentence(given):

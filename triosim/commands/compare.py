@@ -9,7 +9,8 @@ from typing import Any
 
 from triosim.commands.output import FlagError, Parser, print_text, write_json
 from triosim.compare import MOST, Comparison, Delta, compare
-from triosim.resolved import read_any_scenario
+from triosim.errors import ConfigError
+from triosim.resolved import AnyScenario, read_any_scenario
 
 EXAMPLES = """examples:
   python -m triosim -case 2 -GPUnumber 8 --save-scenario before.json
@@ -33,12 +34,21 @@ def run(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     if not 2 <= len(options.scenarios) <= MOST:
         raise FlagError(f"compare: needs 2 to {MOST} files, {len(options.scenarios)} were given.")
-    found = compare(*map(read_any_scenario, options.scenarios))
+    found = compare(*map(_read, options.scenarios))
     if options.json is not None:
         text = json.dumps(found.to_dict(), indent=2, default=str, allow_nan=False)
         write_json(options.json, text + "\n")
     if options.json != "-":
         print_text(_summary(found, [Path(path).stem for path in options.scenarios]))
+
+
+def _read(path: str) -> AnyScenario:
+    """A file's scenario; what is wrong in it is said with the file's name."""
+    try:
+        return read_any_scenario(path)
+    except ConfigError as error:
+        text = str(error)
+        raise FlagError(text if path in text else f"{path}: {text}") from None
 
 
 def _summary(found: Comparison, names: Sequence[str]) -> str:

@@ -44,12 +44,12 @@ def run(arguments: Sequence[str]) -> None:
     )
     if not options.quiet:
         print(file=sys.stderr)
+    if options.json != "-":
+        print_text(_summary(found))
     if options.csv is not None:
         write_atomically(options.csv, found.frame.to_csv(index=False))
     if options.json is not None:
         write_json(options.json, found.to_json())
-    if options.json != "-":
-        print_text(_summary(found))
 
 
 def _parser() -> argparse.ArgumentParser:

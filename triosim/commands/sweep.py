@@ -52,12 +52,12 @@ def run(arguments: Sequence[str]) -> None:
             on_point=None if options.quiet else progress.advance,
         )
     progress.end()
+    if options.json != "-":
+        print_text(_summary(result, options.metric))
     if options.csv is not None:
         write_atomically(options.csv, result.frame.to_csv(index=False))
     if options.json is not None:
         write_json(options.json, result.to_json())
-    if options.json != "-":
-        print_text(_summary(result, options.metric))
 
 
 def _parser() -> Parser:

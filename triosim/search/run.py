@@ -342,7 +342,8 @@ def _assumptions(space: Space) -> tuple[str, ...]:
         f"{base.sequence:,} tokens.",
         f"For each layout the best of micro-batches {_listed(space.micro_batch_sizes)}, recompute "
         f"{_listed(space.recompute)} and, in pipelines, schedules {_listed(space.schedules)}.",
-        "With tensor parallelism, sequence parallelism and a parallel loss are on.",
+        "With tensor parallelism, sequence parallelism and a parallel loss are on; what is sharded "
+        "is sharded as ZeRO-3 does, and every other setting is as given.",
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triosim.errors import ConfigError
+from triosim.network.topology.base import LinkSpec
+from triosim.network.topology.describe import topology_of
 from triosim.train import TrainScenario
 
 AXES = ("dp_replicate", "dp_shard", "cp", "tp", "pp", "ep")
@@ -32,6 +34,9 @@ class Space:
     most_cp: int | None = None
 
     def __post_init__(self) -> None:
+        base: object = self.base
+        if not isinstance(base, TrainScenario):
+            raise ConfigError("scenario", type(base).__name__, "search needs a TrainScenario")
         if self.base.trace_dir is not None:
             raise ConfigError("trace_dir", self.base.trace_dir, "search needs a model by numbers")
         for name in ("micro_batch_sizes", "recompute", "schedules"):
@@ -39,6 +44,12 @@ class Space:
             if isinstance(values, (str, int)) or not values:
                 raise ConfigError(name, values, "must be a list of at least one value")
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+        for mode in self.recompute:
+            replace(self.base, recompute=mode)
+        for name in self.schedules:
+            replace(self.base, schedule=name)
+        if self.base.machine is not None:
+            _check_machine(self.base)
         if self.base.global_batch is None:
             sequences = max(1, DEFAULT_TOKENS // self.base.sequence)
             object.__setattr__(self, "base", replace(self.base, global_batch=sequences))
@@ -110,3 +121,12 @@ def divisors(number: int) -> Sequence[int]:
     """In order."""
     small = [k for k in range(1, int(number**0.5) + 1) if number % k == 0]
     return small + [number // k for k in reversed(small) if k * k != number]
+
+
+def _check_machine(base: TrainScenario) -> None:
+    assert base.machine is not None
+    try:
+        topology_of(base.machine, base.gpus, LinkSpec(bytes_per_s=1.0))
+    except ConfigError as error:
+        field = "machine" if error.field == "topology" else error.field
+        raise ConfigError(field, error.value, error.problem) from None

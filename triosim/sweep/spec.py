@@ -15,6 +15,7 @@ from triosim.resolved import AnyScenario, read_any_scenario, scenario_from
 
 MAX_POINTS = 100_000
 MAX_VALUES = 10_000
+_LARGEST = 1e30  # ratios of such numbers and their counts are still numbers
 _RANGE = ("from", "to", "step", "factor")
 
 
@@ -125,8 +126,9 @@ def _ranged(name: str, given: Mapping[str, Any]) -> list[float]:
     numbers = list(given.values())
     if any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
         raise ConfigError(name, dict(given), legal)
-    if not all(math.isfinite(n) for n in numbers):
-        raise ConfigError(name, dict(given), "must have finite numbers")
+    if not all(abs(n) <= _LARGEST and (n == 0 or abs(n) >= 1 / _LARGEST) for n in numbers):
+        legal = f"must have numbers up to {_LARGEST:g}, none nearer to 0 than {1 / _LARGEST:g}"
+        raise ConfigError(name, dict(given), legal)
     low, high = given["from"], given["to"]
     if "factor" in given:
         factor = given["factor"]

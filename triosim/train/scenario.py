@@ -182,6 +182,10 @@ class TrainScenario:
         if self.grid is not None and not isinstance(self.grid, str):
             raise ConfigError("grid", self.grid, "must be text with a line for each stage")
         self._set("graph_breaks", _names(self.graph_breaks))
+        for name in ("config", "trace_dir", "machine"):
+            text = getattr(self, name)
+            if text is not None and (not isinstance(text, str) or not text or "\0" in text):
+                raise ConfigError(name, text, "must be a name or a path, as text")
         self._set("gpu", load_gpu(self.gpu).name)
         self._set("stack", load_stack(self.stack).name)
         self._check_model()
