@@ -40,7 +40,12 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "list": listing.run,
 }
 # Flags of the commands that are shorter than what they set.
-SHORTER = {"operation": "op", "size_bytes": "bytes", "link_gb_per_s": "bandwidth"}
+SHORTER = {
+    "operation": "op",
+    "size_bytes": "bytes",
+    "link_gb_per_s": "bandwidth",
+    **{name: f"most_{name}" for name in ("memory_gib", "cost", "energy_kwh", "days")},
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

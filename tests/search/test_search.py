@@ -168,3 +168,13 @@ def test_a_wrong_option_is_no_empty_table(base):
         search(replace(base, machine="nope"), workers=1)
     with pytest.raises(ts.ConfigError, match="search needs a TrainScenario"):
         search(ts.Scenario())
+
+
+def test_one_host_is_not_across_hosts(base):
+    found = search(base, workers=1, top=100, **KNOBS)
+    assert not any("across hosts" in one.reason for one in found.ranked)
+
+
+def test_the_command_names_its_own_flags(capsys):
+    assert main(["search", "--gpus", "2", "--most-cost", "5"]) == 2
+    assert "--most-cost 5" in capsys.readouterr().err

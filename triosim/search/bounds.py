@@ -217,8 +217,8 @@ def _distinct(plan: Plan, units: Sequence[Unit]) -> Iterator[tuple[Unit, int]]:
 def within_a_host(plan: Plan) -> bool:
     together = plan.sizes["tp"] * plan.sizes["cp"]
     tiers = plan.topology.units(np.arange(plan.scenario.gpus))
-    if not tiers:
-        return False
+    if not tiers:  # all are equally near
+        return True
     hosts = tiers[0].reshape(-1, together)
     return bool((hosts == hosts[:, :1]).all())
 
