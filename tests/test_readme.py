@@ -18,7 +18,8 @@ COMMANDS = re.findall(r"^\$ python -m triosim (.+)$", README, re.M)
 @pytest.mark.parametrize("words", COMMANDS)
 def test_every_command_runs(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "sample_trace").symlink_to(ROOT / "sample_trace")
+    for folder in ("sample_trace", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     if "--help" in words:
         with pytest.raises(SystemExit) as end:
             main(shlex.split(words))
