@@ -94,7 +94,9 @@ def open_page(name: str, version: str = "") -> bool:
         # pages/ before app.py has said what the pages are: run app.py instead.
         PagesManager.uses_pages_directory = False
         st.rerun()
-    dark = DARK if st.context.theme.type == "dark" else ""
+    # Before the browser has told its theme, its preference says.
+    told = st.context.theme.type
+    dark = DARK if told == "dark" else "@media (prefers-color-scheme: dark) {" + DARK + "}"
     st.html(CSS.replace("</style>", f"{complaints.CSS}{chart_file.CSS}{dark}</style>"))
     _watch(key="watch", data={"page": name, "version": version}, on_changed_change=lambda: None)
     arrived = st.session_state.get("page") != name
