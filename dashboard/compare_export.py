@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from dashboard.compare_run import Compared, Step
 from dashboard.compare_table import whole_table
-from dashboard.export import portable_scenario
+from dashboard.export import file_button, portable_scenario
 from dashboard.train_export import portable_paths
 from triosim import Scenario
 from triosim.export.table import to_csv
@@ -21,10 +21,12 @@ def export_menu(steps: list[Step], both: Compared | None) -> None:
     """Files of the comparison, and of each scenario."""
     with st.popover("Export", icon=":material/ios_share:"):
         if both is not None:
-            _file("Table (CSV)", "comparison.csv", lambda: to_csv(whole_table(both)).encode())
-            _file("Comparison (JSON)", "comparison.json", lambda: _json(saved_comparison(both)))
+            file_button("Table (CSV)", "comparison.csv", lambda: to_csv(whole_table(both)).encode())
+            file_button(
+                "Comparison (JSON)", "comparison.json", lambda: _json(saved_comparison(both))
+            )
         for step in steps:
-            _file(
+            file_button(
                 f"Scenario {step.letter} (JSON)",
                 f"scenario-{step.letter}.json",
                 lambda step=step: _json(saved(step.scenario)),
@@ -33,10 +35,6 @@ def export_menu(steps: list[Step], both: Compared | None) -> None:
             "The address of this page is a link to exactly this comparison. Add a step reads these "
             "JSON files again, as does `python -m triosim compare`."
         )
-
-
-def _file(label: str, name: str, write: Callable[[], bytes]) -> None:
-    st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
 
 
 def _json(values: Mapping[str, Any]) -> bytes:

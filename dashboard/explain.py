@@ -11,15 +11,15 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.network_answers import Kept
+from dashboard.kept import kept
 from dashboard.plain import micro, plain, short
 from dashboard.runner import in_worker
-from dashboard.work import stamp
 from triosim import Result
 from triosim.explain import Explanation, Inside, Wait, WhatIf, explain
 from triosim.figures.explain import critical_bars, what_if_tornado
 from triosim.figures.text import time_text
 from triosim.resolved import AnyScenario, run
+from triosim.trace import trace_stamp
 
 CHOSEN, INNER = "explained", "explained_inside"
 RANK, PATH, ASKED = "gaps_of", "critical_path", "what_if_of"
@@ -189,16 +189,11 @@ def inner_explanation(inside: Inside, of: Any) -> None:
         _panel(inside.of(inside.tasks[chosen.task]), INNER)
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def _what_if(result: Result, show: Show, style: Any) -> None:
     """Every kind of thing free and twice as fast, on demand: each is a simulation."""
     scenario: AnyScenario = result.scenario
-    key = scenario, stamp(scenario.trace_dir or "")
-    rows: Sequence[WhatIf] | None = _kept().get(key)
+    key = scenario, trace_stamp(scenario.trace_dir or "")
+    rows: Sequence[WhatIf] | None = kept("what if").get(key)
     if rows is None and st.session_state.get(ASKED) != key:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
@@ -212,7 +207,7 @@ def _what_if(result: Result, show: Show, style: Any) -> None:
         return
     if rows is None:
         rows = in_worker("Trying each change", what_if_of, scenario)
-        _kept().put(key, rows)
+        kept("what if").put(key, rows)
     st.markdown("**What would make it shorter**: the step with one kind of thing cheaper")
     show(what_if_tornado(rows, style=style), "The step with one thing cheaper", key="tornado")
     st.caption(

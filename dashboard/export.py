@@ -27,11 +27,13 @@ def export(result: Result) -> None:
     portable = replace(result, scenario=portable_scenario(result.scenario))
     name = f"{Path(portable.scenario.trace_dir).name}-case{result.scenario.case}"
     with st.container(horizontal=True, gap="small"):
-        _file("Perfetto trace", f"{name}.perfetto.json", lambda: chrome_trace(portable).encode())
-        _file("Timeline (CSV)", f"{name}.csv", lambda: timeline_csv(portable).encode())
-        _file("Scenario (JSON)", f"{name}.json", lambda: portable.scenario.to_json().encode())
+        file_button(
+            "Perfetto trace", f"{name}.perfetto.json", lambda: chrome_trace(portable).encode()
+        )
+        file_button("Timeline (CSV)", f"{name}.csv", lambda: timeline_csv(portable).encode())
+        file_button("Scenario (JSON)", f"{name}.json", lambda: portable.scenario.to_json().encode())
         if upload is not None:
-            _file("Trace (ZIP)", f"{folder_name(upload)}.zip", lambda: zipped(upload))
+            file_button("Trace (ZIP)", f"{folder_name(upload)}.zip", lambda: zipped(upload))
     if upload is None:
         st.caption("The same result on the command line, from the project's folder:")
     else:
@@ -49,7 +51,8 @@ def export(result: Result) -> None:
         )
 
 
-def _file(label: str, name: str, write: Callable[[], bytes]) -> None:
+def file_button(label: str, name: str, write: Callable[[], bytes]) -> None:
+    """Saves what is written when it is pressed."""
     st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
 
 

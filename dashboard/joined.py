@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.plain import counted, micro, plain
+from dashboard.plain import micro, plain
 from dashboard.timeline import show, style
 from triosim import Result, Scenario
+from triosim.errors import counted
 from triosim.figures import topology_figure, utilisation_figure
 from triosim.figures.link_loads import link_loads
 from triosim.figures.text import digits, share_text

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from dashboard.joined import joined
-from dashboard.plain import counted
 from dashboard.settings import case_title
 from dashboard.traces_store import label_of
 from triosim import Scenario
-from triosim.errors import TrioSimError
+from triosim.errors import TrioSimError, counted
 from triosim.figures.text import MIDDLE_DOT
 from triosim.resolved import AnyScenario
 from triosim.train import make_plan

@@ -10,6 +10,10 @@ from collections.abc import Mapping
 from dashboard.lab.collectives import LAB, NO_QUESTION
 from dashboard.links import shipped_traces
 from dashboard.settings import Setting
+from dashboard.settings import choice_setting as _choice
+from dashboard.settings import number_setting as _number
+from dashboard.settings import text_setting as _text
+from dashboard.settings import whole_setting as _whole
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.collectives.moves import OPERATIONS
 from triosim.network.collectives.planned import AUTO
@@ -39,22 +43,6 @@ LAYOUTS = {"one all-reduce after backward": 1, "buckets during backward": 2}
 MAX_RANKS = 131_072
 MAX_PLAYED = 16
 MAX_TEXT = 8000
-
-
-def _choice(name: str, label: str, default: str, choices: tuple[str, ...]) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="choice", choices=choices)
-
-
-def _number(name: str, label: str, default: float | None, low: float, high: float) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="number", low=low, high=high)
-
-
-def _whole(name: str, label: str, default: int | None, low: int, high: int) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="whole", low=low, high=high)
-
-
-def _text(name: str, label: str) -> Setting:
-    return Setting(name=name, label=label, default=None, kind="text")
 
 
 def _collective(letter: str, operation: str, size_mb: float) -> tuple[Setting, ...]:

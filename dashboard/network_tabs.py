@@ -17,10 +17,10 @@ from dashboard.network_settings import DESCRIBED, MAX_PLAYED
 from dashboard.network_side import Chosen, edit, sentence
 from dashboard.network_study import CURVE, Study, crossovers
 from dashboard.network_text import write_toml
-from dashboard.plain import counted, micro, plain
+from dashboard.plain import micro, plain
 from dashboard.saved_file import open_saved, save_settings
 from dashboard.timeline import show, style
-from triosim.errors import TrioSimError
+from triosim.errors import TrioSimError, counted
 from triosim.figures.network import busy_of, network_figure
 from triosim.figures.network_sizes import size_figure
 from triosim.figures.text import bytes_text, digits, share_text, time_text

@@ -19,6 +19,7 @@ from dashboard import train_configs
 from dashboard.links import shipped_traces
 from dashboard.traces_store import folder_of, is_upload, uploads
 from triosim.errors import ConfigError, TrioSimError
+from triosim.network.topology.describe import is_file_name
 from triosim.resolved import AnyScenario
 from triosim.scenario import Scenario
 from triosim.train import TrainScenario
@@ -169,5 +170,5 @@ def _trace(name: object) -> Path:
 
 def _refuse_path(field: str, value: object) -> None:
     """A topology is a name or a description; a file of the server is neither."""
-    if isinstance(value, str) and value.strip().casefold().endswith((".toml", ".json")):
+    if isinstance(value, str) and is_file_name(value.strip()):
         raise ConfigError(field, value, "a link holds a name or a description, no file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 # What Markdown, or Streamlit's :directives:, would read as more than a character.
 _SPECIAL = re.compile(r"[\\`*_\[\]<>~$|&#]|:(?=\S)|!(?=\[)|^[-+=]|(?<=\d)\.(?=\s)|(?<=\bwww)\.")
@@ -16,6 +17,11 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(lambda match: f"\\{match.group()}", line)
 
 
+def bullets(lines: Iterable[str]) -> str:
+    """A list in Markdown, each line as it is written."""
+    return "\n".join(f"- {plain(line)}" for line in lines)
+
+
 def micro(text: str) -> str:
     """The engine's text, which has to fit any terminal, with the sign of microseconds."""
     return _MICROSECONDS.sub(" \u00b5s", text)
@@ -24,8 +30,3 @@ def micro(text: str) -> str:
 def short(text: str, limit: int = 60) -> str:
     """The beginning of a name that may be of any length."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-def counted(count: int, noun: str) -> str:
-    """A number of things."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -22,6 +22,7 @@ import streamlit as st
 
 from dashboard import work
 from triosim import Result, Scenario, SimulationError
+from triosim.trace import Stamp, trace_stamp
 
 WORKERS = 2
 MAX_RESULTS = 64
@@ -30,7 +31,7 @@ POLL_S = 0.1
 # What a new worker needs to start: ending one for less than that gains nothing.
 START_S = 1.0
 
-Key = tuple[Scenario, work.Stamp]
+Key = tuple[Scenario, Stamp]
 # fork would copy Streamlit's threads in whatever state they are.
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -187,7 +188,7 @@ def result_of(scenario: Scenario) -> Result:
     Raises `TrioSimError`.
     """
     runner = shared_runner()
-    key = scenario, work.stamp(scenario.trace_dir)
+    key = scenario, trace_stamp(scenario.trace_dir)
     result = runner.known(key)
     if result is None:
         work.check_size(scenario)

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.settings import Setting
+from dashboard.settings import Setting, number_setting, whole_setting
+from dashboard.settings import choice_setting as _choice
+from dashboard.settings import text_setting as _text
 from dashboard.train_settings import NAMED
 from triosim.errors import ConfigError
 from triosim.hardware import gpu_names
@@ -26,20 +28,12 @@ MAX_MICRO = 8
 RECOMPUTE = ("none", "selective-op", "attention", "full")
 
 
-def _choice(name: str, label: str, default: str, choices: tuple[str, ...]) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="choice", choices=choices)
-
-
 def _number(name: str, label: str, low: float, high: float) -> Setting:
-    return Setting(name=name, label=label, default=None, kind="number", low=low, high=high)
+    return number_setting(name, label, None, low, high)
 
 
 def _whole(name: str, label: str, default: int | None, high: int) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="whole", low=1, high=high)
-
-
-def _text(name: str, label: str, default: str) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="text")
+    return whole_setting(name, label, default, 1, high)
 
 
 SETTINGS: Mapping[str, Setting] = {

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import bound, complaints
 from dashboard.numbers import say_refused
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.search_settings import (
     OPTIONS,
     SETTINGS,
@@ -21,7 +21,7 @@ from dashboard.search_settings import (
     question_of,
 )
 from dashboard.sweep_links import keep_text, text_here
-from triosim.errors import ConfigError, TrioSimError
+from triosim.errors import ConfigError, TrioSimError, counted
 from triosim.hardware import load_gpu
 from triosim.train import TrainScenario
 

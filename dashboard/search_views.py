@@ -13,7 +13,7 @@ from dashboard.compare_links import PAGE as COMPARE_PAGE
 from dashboard.compare_links import link_to as compare_link
 from dashboard.complaints import on_top
 from dashboard.pinned import pin
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.search_run import begin, key_of, search_of
 from dashboard.search_settings import Question
 from dashboard.search_table import COMPARE, OPEN, PIN, plan_text, ranked_table
@@ -22,6 +22,7 @@ from dashboard.sweep_open import ask_scenario, say_refused
 from dashboard.sweep_run import watch
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
+from triosim.errors import counted
 from triosim.figures.search import fastest_layouts, layout_text
 from triosim.figures.text import MIDDLE_DOT, time_text
 from triosim.search import OUTCOMES, Ranked, SearchResult

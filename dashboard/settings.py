@@ -67,6 +67,28 @@ class Setting:
         return self.label.partition(" (")[0]
 
 
+def choice_setting(name: str, label: str, default: str, choices: Sequence[str]) -> Setting:
+    return Setting(name=name, label=label, default=default, kind="choice", choices=choices)
+
+
+def number_setting(
+    name: str, label: str, default: float | None, low: float, high: float
+) -> Setting:
+    return Setting(name=name, label=label, default=default, kind="number", low=low, high=high)
+
+
+def whole_setting(name: str, label: str, default: int | None, low: int, high: int) -> Setting:
+    return Setting(name=name, label=label, default=default, kind="whole", low=low, high=high)
+
+
+def switch_setting(name: str, label: str, default: bool = False) -> Setting:
+    return Setting(name=name, label=label, default=default, kind="switch")
+
+
+def text_setting(name: str, label: str, default: str | None = None) -> Setting:
+    return Setting(name=name, label=label, default=default, kind="text")
+
+
 def _in_cases(*cases: int) -> Callable[[Values], bool]:
     return lambda values: values["case"] in cases
 

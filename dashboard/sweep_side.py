@@ -8,12 +8,12 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import complaints
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.sweep_base import base_control
 from dashboard.sweep_fields import Field, fields_of, proposed
 from dashboard.sweep_links import OVER, VARY, keep
 from dashboard.sweep_values import MAX_TEXT, SYNTAX, values_in
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, counted
 from triosim.resolved import AnyScenario
 from triosim.sweep import SweepSpec
 

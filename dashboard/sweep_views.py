@@ -11,7 +11,7 @@ import streamlit as st
 from dashboard import bound
 from dashboard.complaints import on_top
 from dashboard.names import name_of
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.sweep_board import Run, State
 from dashboard.sweep_links import TABS, TITLES, VIEW, title_of
 from dashboard.sweep_open import ask_for, clicked, say_refused
@@ -28,6 +28,7 @@ from dashboard.sweep_table import (
 from dashboard.sweep_values import value_label
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
+from triosim.errors import counted
 from triosim.export.table import to_csv
 from triosim.figures.sweep import sweep_line, sweep_pareto
 from triosim.figures.sweep_heatmap import sweep_heatmap

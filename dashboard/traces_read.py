@@ -19,11 +19,11 @@ from tracer.convert import Report, convert, read_file, trace_name
 from tracer.convert.source import GZIP, Source
 from triosim import read_trace, write_trace
 from triosim.errors import TraceFormatError
+from triosim.trace.digest import FILES as TRACE_FILES
 
 MAX_FILES = 6
 MAX_UNPACKED = 128 * 2**20  # bytes of one file
 MAX_META = 2**20  # characters
-TRACE_FILES = ("trace.csv", "tensor.csv", "meta.json")
 KINDS: Mapping[str, str] = {
     "profiler": "a profiler file of PyTorch",
     "graph": "an execution trace of PyTorch",

@@ -8,10 +8,11 @@ import streamlit as st
 
 from dashboard.cards import show_cards
 from dashboard.links import parameters_of
-from dashboard.plain import counted, plain, short
+from dashboard.plain import plain, short
 from dashboard.settings import SETTINGS
 from dashboard.traces_store import label_of, uploads
 from triosim import Trace
+from triosim.errors import counted
 from triosim.figures.text import MIDDLE_DOT, digits, memory_text, share_text, time_text
 from triosim.trace.parameters import find_parameters
 from triosim.trace.scale import known_gpu

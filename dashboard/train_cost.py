@@ -7,8 +7,9 @@ import streamlit as st
 from dashboard.bound import number
 from dashboard.cards import show_cards
 from dashboard.numbers import say_refused
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.train_settings import SETTINGS
+from triosim.errors import counted
 from triosim.figures.text import digits
 from triosim.train import TrainResult
 from triosim.train.cost import RunCost

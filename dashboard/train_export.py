@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import train_configs
-from dashboard.export import folder_name, zipped
+from dashboard.export import file_button, folder_name, zipped
 from dashboard.links import shipped_traces
 from dashboard.traces_store import is_upload, uploads
 from triosim.export.chrome import chrome_trace
@@ -28,11 +28,13 @@ def export_tab(result: TrainResult) -> None:
     name = f"{result.plan.model.name}-{scenario.gpus}-gpus"
     saved = {**scenario.to_dict(), **paths}
     with st.container(horizontal=True, gap="small"):
-        _file(
+        file_button(
             "Result (JSON)", f"{name}.json", lambda: _json(result.to_dict() | {"scenario": saved})
         )
-        _file("Scenario (JSON)", f"{name}.scenario.json", lambda: _json(saved))
-        _file("Timeline (Perfetto)", f"{name}.perfetto.json", lambda: _timeline(result, saved))
+        file_button("Scenario (JSON)", f"{name}.scenario.json", lambda: _json(saved))
+        file_button(
+            "Timeline (Perfetto)", f"{name}.perfetto.json", lambda: _timeline(result, saved)
+        )
         beside = list(_files_beside(scenario, paths))
     st.caption("The same result on the command line, from the project's folder:")
     st.code(train_command(scenario, paths), language=None, wrap_lines=True)
@@ -45,10 +47,6 @@ def export_tab(result: TrainResult) -> None:
         )
     else:
         st.caption("The address of this page is a link to exactly this step.")
-
-
-def _file(label: str, name: str, write: Callable[[], bytes]) -> None:
-    st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
 
 
 def _json(values: Mapping[str, Any]) -> bytes:
@@ -74,15 +72,15 @@ def _files_beside(scenario: TrainScenario, paths: Mapping[str, str]) -> Iterator
     name = _file_name(scenario)
     if scenario.config is not None:
         data = train_configs.configs()[name]
-        _file("Model (config.json)", paths["config"], lambda: data)
+        file_button("Model (config.json)", paths["config"], lambda: data)
         yield paths["config"]
     elif is_upload(name):
         upload = uploads()[name]
-        _file("Trace (ZIP)", f"{paths['trace_dir']}.zip", lambda: zipped(upload))
+        file_button("Trace (ZIP)", f"{paths['trace_dir']}.zip", lambda: zipped(upload))
         yield f"the unpacked {paths['trace_dir']}.zip"
     if scenario.grid is not None:
         text = f"{scenario.grid}\n".encode()
-        _file("Schedule (text)", GRID_FILE, lambda: text)
+        file_button("Schedule (text)", GRID_FILE, lambda: text)
         yield GRID_FILE
 
 

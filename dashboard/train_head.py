@@ -8,10 +8,11 @@ from dashboard.bound import number
 from dashboard.cards import show_cards
 from dashboard.names import plan_name
 from dashboard.numbers import say_refused
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.train_published import Published, published_for
 from dashboard.train_run import Answer
 from dashboard.train_settings import SETTINGS
+from triosim.errors import counted
 from triosim.figures.text import time_text
 from triosim.train import TrainResult
 

@@ -10,7 +10,7 @@ import streamlit as st
 from dashboard import train_configs
 from dashboard.bound import BOUND
 from dashboard.links import shipped_traces
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.traces_store import label_of, uploads
 from dashboard.train_controls import Controls
 from dashboard.train_settings import (
@@ -22,7 +22,7 @@ from dashboard.train_settings import (
     TYPED,
 )
 from dashboard.train_values import model_scenario
-from triosim.errors import ConfigError, TrioSimError
+from triosim.errors import ConfigError, TrioSimError, counted
 from triosim.train import TrainScenario
 from triosim.workload import Transformer, count_parameters
 

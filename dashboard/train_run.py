@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import streamlit as st
-
-from dashboard.network_answers import Kept
+from dashboard.kept import kept, once
 from dashboard.runner import in_worker
 from triosim.errors import ConfigError
 from triosim.train import TrainResult, TrainScenario, make_plan, train
@@ -26,21 +24,16 @@ class Answer:
     band: Band
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def answer_to(scenario: TrainScenario) -> Answer:
     """The step, from before or from a worker.
 
     Raises `TrioSimError`.
     """
-    found: Answer | None = _kept().get(scenario)
+    found: Answer | None = kept("training steps").get(scenario)
     if found is None:
         check_size(make_plan(scenario))
         found = in_worker("Simulating", compute, scenario)
-        _kept().put(scenario, found)
+        kept("training steps").put(scenario, found)
     return found
 
 
@@ -52,11 +45,7 @@ def compute(scenario: TrainScenario) -> Answer:
 
 def changes_for(result: TrainResult) -> list[Change]:
     """What would make the step fit."""
-    key = "changes", result.scenario
-    found: list[Change] | None = _kept().get(key)
-    if found is None:
-        found = in_worker("Trying changes", find_changes, result.scenario)
-        _kept().put(key, found)
+    found: list[Change] = once("Trying changes", find_changes, result.scenario)
     return found
 
 

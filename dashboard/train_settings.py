@@ -11,7 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dashboard.settings import Setting, Values
+from dashboard.settings import Setting, Values, whole_setting
+from dashboard.settings import choice_setting as _choice
+from dashboard.settings import number_setting as _number
+from dashboard.settings import switch_setting as _switch
+from dashboard.settings import text_setting as _text
 from triosim.hardware import gpu_names
 from triosim.hardware.stacks import RANGED, SHARES, stack_names
 from triosim.network.topology.describe import GENERIC
@@ -59,10 +63,6 @@ SHAPED = tuple(name for name, generic in GENERIC.items() if generic.counts)
 NEEDED = ("layers", "hidden", "heads", "ffn", "vocab")
 
 
-def _choice(name: str, label: str, default: str, choices: tuple[str, ...]) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="choice", choices=choices)
-
-
 def _named(name: str, label: str) -> Setting:
     names = tuple(NAMED[name])
     return _choice(name, label, names[0], names)
@@ -71,19 +71,7 @@ def _named(name: str, label: str) -> Setting:
 def _whole(
     name: str, label: str, default: int | None, high: int = MAX_GPUS, low: int = 1
 ) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="whole", low=low, high=high)
-
-
-def _number(name: str, label: str, default: float | None, low: float, high: float) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="number", low=low, high=high)
-
-
-def _switch(name: str, label: str, default: bool = False) -> Setting:
-    return Setting(name=name, label=label, default=default, kind="switch")
-
-
-def _text(name: str, label: str) -> Setting:
-    return Setting(name=name, label=label, default=None, kind="text")
+    return whole_setting(name, label, default, low, high)
 
 
 _SIZES = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from dashboard.plain import plain
+from dashboard.plain import bullets, plain
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
 from dashboard.validation_links import SWITCHES
@@ -129,9 +129,9 @@ def _formats() -> dict[str, object]:
 def _verdict(published: dict[str, Pair], simulated: dict[str, Pair]) -> None:
     """What the data say, what each mechanism does to both gains, and that none is the answer."""
     left, right = st.columns(2)
-    left.markdown("**What the data say**\n\n" + _points(data_lines(published)))
-    left.markdown("**Which data support which**\n\n" + _points(support_lines(published, simulated)))
-    right.markdown("**What each mechanism does alone**\n\n" + _points(mechanism_lines(simulated)))
+    left.markdown("**What the data say**\n\n" + bullets(data_lines(published)))
+    left.markdown("**Which data support which**\n\n" + bullets(support_lines(published, simulated)))
+    right.markdown("**What each mechanism does alone**\n\n" + bullets(mechanism_lines(simulated)))
     st.markdown(
         "None of the four is *the* answer. A gain is a ratio, and the growth to be explained rests "
         "on one published number; measuring the eager step on 8 GPUs again would decide more than "
@@ -207,7 +207,3 @@ def _whose(label: str) -> str:
 
 def _points_text(share: float) -> str:
     return f"{share * 100:+.1f}".replace("-", "\u2212")
-
-
-def _points(lines: list[str]) -> str:
-    return "\n".join(f"- {plain(line)}" for line in lines)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from dashboard.network_answers import Kept
-from dashboard.runner import Job, WorkerDied, in_worker, shared_runner
-from dashboard.validation_links import BUBBLES
+from dashboard.kept import once
+from dashboard.runner import Job, WorkerDied, shared_runner
 from dashboard.validation_work import Pair, gains, predict_some, rates, whole_source
 from triosim.validation import Row, Source, load_source, published_folder, rows_of
 from triosim.validation.compare import frame_of
@@ -108,11 +105,6 @@ def _board() -> Board:
     return Board()
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def is_here(source: Source) -> bool:
     """Whether the source's table is part of the project, or its data set beside it."""
     return source.folder is None or (published_folder() / source.folder).is_file()
@@ -124,9 +116,7 @@ def progress_of(source: Source) -> Progress:
     Raises `ConfigError` where its data set cannot be read.
     """
     if source.kind != "train":
-        frame: pd.DataFrame = _once(
-            source.name, f"Predicting {source.title}", whole_source, source.name
-        )
+        frame: pd.DataFrame = once(f"Predicting {source.title}", whole_source, source.name)
         return Progress(frame=frame, done=len(frame), of=len(frame))
     known = _board().of(source)
     return Progress(frame=known.frame, done=len(known.pairs), of=len(known.rows))
@@ -134,13 +124,13 @@ def progress_of(source: Source) -> Progress:
 
 def bubbles() -> pd.DataFrame:
     """Zero Bubble's bubble rates."""
-    found: pd.DataFrame = _once(BUBBLES, "Running the schedules", rates)
+    found: pd.DataFrame = once("Running the schedules", rates)
     return found
 
 
 def gains_with(cases: tuple[frozenset[str], ...]) -> list[tuple[Gain, Gain]]:
     """What compile gains on 8 and on 128 GPUs with each set of mechanisms switched on."""
-    found: list[tuple[Gain, Gain]] = _once(cases, "Simulating the eight runs", gains, cases)
+    found: list[tuple[Gain, Gain]] = once("Simulating the eight runs", gains, cases)
     return found
 
 
@@ -150,14 +140,6 @@ def row_of(name: str, number: int) -> Row | None:
     if source.kind != "train":
         return None
     return next((row for row in _board().of(source).rows if row.number == number), None)
-
-
-def _once(key: Hashable, doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    found = _kept().get(key)
-    if found is None:
-        found = in_worker(doing, function, *arguments)
-        _kept().put(key, found)
-    return found
 
 
 @st.fragment(run_every=TICK_S)

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.cards import show_cards
-from dashboard.plain import counted, plain
+from dashboard.plain import bullets, plain
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
 from dashboard.validation_links import BUBBLES, CHOICES
@@ -19,7 +19,7 @@ from dashboard.validation_open import ask_for, show_asked
 from dashboard.validation_run import Progress, bubbles, is_here, predict_more, progress_of
 from dashboard.validation_table import show_table, table_of
 from dashboard.validation_verdict import cards
-from triosim.errors import TrioSimError
+from triosim.errors import TrioSimError, counted
 from triosim.figures.validation import COLUMNS, agreement_scatter, signed
 from triosim.figures.validation_more import bubble_scatter
 from triosim.validation import Source, load_source, worst
@@ -117,7 +117,7 @@ def _charts(source: Source, frame: pd.DataFrame, figures: dict[str, go.Figure]) 
         lines = [
             f"{signed(row['calibrated_time_error'])} row {row['row']}, {row['run']}" for row in rows
         ]
-        columns[-1].markdown(f"**Largest errors of step time**\n\n{_points(lines)}")
+        columns[-1].markdown(f"**Largest errors of step time**\n\n{bullets(lines)}")
 
 
 def _clicked(name: str, key: str) -> None:
@@ -152,11 +152,7 @@ def _refused(frame: pd.DataFrame) -> list[str]:
 
 def _list(column: DeltaGenerator, title: str, lines: Sequence[str]) -> None:
     if lines:
-        column.markdown(f"**{title}**\n\n{_points(lines)}")
-
-
-def _points(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {plain(line)}" for line in lines)
+        column.markdown(f"**{title}**\n\n{bullets(lines)}")
 
 
 def _bubbles(head: DeltaGenerator) -> None:

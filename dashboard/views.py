@@ -13,10 +13,11 @@ from dashboard.joined import machine_of, network_tab
 from dashboard.links import TABS
 from dashboard.names import name_of
 from dashboard.numbers import number_field, say_refused
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.timeline import representatives, show, style, timeline
 from triosim import Result, Scenario
 from triosim.analysis.breakdown import CLASSES, SLOWDOWN
+from triosim.errors import counted
 from triosim.figures import breakdown_bars, communication_bars, memory_figure, step_times_figure
 from triosim.figures.text import bytes_text, digits, memory_text, share_text, time_text, words
 from triosim.network.topology.machines import load_machine

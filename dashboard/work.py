@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import traceback
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -17,24 +16,8 @@ from triosim.errors import ConfigError, TrioSimError
 from triosim.jitter import CURVE_POINTS, MAX_SPEEDS
 from triosim.variation import PIPELINE_DRAWS
 
-TRACE_FILES = ("trace.csv", "tensor.csv", "meta.json")
 # About 5 seconds of simulation; more belongs on the command line, which has a limit of its own.
 MAX_TASKS = 120_000
-
-Stamp = tuple[tuple[int, int], ...]
-
-
-def stamp(folder: str) -> Stamp:
-    """Changes whenever a file of the trace does."""
-    stamps = []
-    for name in TRACE_FILES:
-        try:
-            status = (Path(folder) / name).stat()
-        except OSError:
-            stamps.append((0, 0))
-        else:
-            stamps.append((status.st_mtime_ns, status.st_size))
-    return tuple(stamps)
 
 
 def serve(pipe: Connection) -> None:

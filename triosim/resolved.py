@@ -18,7 +18,7 @@ from typing import Any
 from triosim.errors import ConfigError
 from triosim.hardware.stacks import Stack
 from triosim.legal import read_json
-from triosim.network.topology.describe import Description
+from triosim.network.topology.describe import Description, is_file_name
 from triosim.result import Result
 from triosim.scenario import Scenario
 from triosim.simulate import simulate
@@ -190,7 +190,7 @@ def _made(
 
 def _content(name: str | None) -> str | None:
     """A file by what it says: its name and a digest; other names as they are."""
-    if name is None or not name.casefold().endswith((".toml", ".json")):
+    if name is None or not is_file_name(name):
         return name
     try:
         digest = sha256(Path(name).read_bytes()).hexdigest()

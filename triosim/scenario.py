@@ -25,7 +25,7 @@ from triosim.legal import (
 )
 from triosim.network.collectives.choose import ALGORITHMS
 from triosim.network.optical import mesh_factorisations
-from triosim.network.topology.describe import Description, describe, is_generic
+from triosim.network.topology.describe import Description, describe, is_file_name, is_generic
 
 MAX_GPUS = 2**20
 MAX_BATCH = 2**30
@@ -174,8 +174,8 @@ class Scenario:
             else:
                 # Names in one spelling, so that equal scenarios are equal; a file's is its own.
                 name = self.topology.strip()
-                is_file = name.casefold().endswith((".toml", ".json")) or name.startswith("{")
-                self._set("topology", name if is_file else name.casefold())
+                kept = is_file_name(name) or name.startswith("{")
+                self._set("topology", name if kept else name.casefold())
                 describe(self.topology, self.gpus)
         if self.algorithm is not None:
             known = ("auto", *(n for n, k in ALGORITHMS.items() if "all-reduce" in k.operations))

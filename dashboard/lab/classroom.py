@@ -7,8 +7,8 @@ import streamlit as st
 from dashboard.lab.counts import shared_counts
 from dashboard.lab.predict import right_label
 from dashboard.lab.present import presenting, preset, style
-from dashboard.plain import counted
 from dashboard.timeline import show
+from triosim.errors import counted
 from triosim.figures.class_counts import class_counts
 from triosim.lab import Question
 

@@ -9,15 +9,14 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.cards import show_cards
+from dashboard.kept import once
 from dashboard.lab.desk import BOUND, Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
-from dashboard.network_answers import Kept
-from dashboard.plain import counted, plain
-from dashboard.runner import in_worker
+from dashboard.plain import plain
 from dashboard.settings import Setting
 from dashboard.validation_compile import compared, published_pairs
 from triosim.compile import Candidate
-from triosim.errors import TrioSimError
+from triosim.errors import TrioSimError, counted
 from triosim.figures import lab_compile as figures
 from triosim.figures.text import bytes_text, share_text, time_text
 from triosim.lab import Parameter, question
@@ -55,21 +54,6 @@ def draw(desk: Desk) -> None:
         _PICTURES[view](desk)
     except TrioSimError as error:
         st.warning(plain(f"No picture: {error}"))
-
-
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
-def _once(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a worker has answered, now or before."""
-    key = function.__name__, arguments
-    found = _kept().get(key)
-    if found is None:
-        found = in_worker(doing, function, *arguments)
-        _kept().put(key, found)
-    return found
 
 
 def _greedy(desk: Desk) -> None:
@@ -194,7 +178,7 @@ def _launches(desk: Desk) -> None:
             model=model, tokens=desk.count("tokens"), launch_us=desk.values["launch_us"],
             broken=broken,
         )  # fmt: skip
-        lanes = _once("Compiling", layer_lanes, setup)
+        lanes = once("Compiling", layer_lanes, setup)
     show_cards(tuple(_lane_card(lane) for lane in lanes))
     desk.show(
         figures.launch_lanes(lanes, style=desk.style),
@@ -237,7 +221,7 @@ def _breaks(desk: Desk) -> None:
     )  # fmt: skip
     # The comparison is the same whichever break is chosen.
     plain_setup = Setup(model=setup.model, tokens=setup.tokens, launch_us=setup.launch_us)
-    found: list[Broken] = _once("Compiling every break", breaks_compared, plain_setup)
+    found: list[Broken] = once("Compiling every break", breaks_compared, plain_setup)
     whole = found[0]
     chosen = next(one for one in found if one.name == broken)
     cost_ms = chosen.step_ms - whole.step_ms

@@ -6,10 +6,10 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.cards import show_cards
+from dashboard.kept import once
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
-from dashboard.network_answers import Kept
-from dashboard.runner import in_worker, result_of
+from dashboard.runner import result_of
 from triosim import Result, Scenario, TrioSimError
 from triosim.figures import gantt_bars
 from triosim.figures.bucket_sweep import bucket_sweep
@@ -117,20 +117,13 @@ def _mark(desk: Desk, figure: go.Figure, start_ms: float, end_ms: float) -> None
     )  # fmt: skip
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def _sizes(desk: Desk, scenario: Scenario, *, overlap: bool) -> None:
     if not overlap or scenario.gpus == 1:
         st.info("Without overlap, or on one GPU, the size of a bucket changes nothing.")
         return
-    key = "buckets", scenario.gpus, tuple(sorted(desk.values.items()))
-    points: list[SweepPoint] | None = _kept().get(key)
-    if points is None:
-        points = in_worker("Simulating every bucket size", sweep_buckets, scenario, SIZES_MB)
-        _kept().put(key, points)
+    points: list[SweepPoint] = once(
+        "Simulating every bucket size", sweep_buckets, scenario, SIZES_MB
+    )
     desk.show(
         bucket_sweep(points, scenario.bucket_mb, style=desk.style),
         "Exposed communication against the size of a bucket",

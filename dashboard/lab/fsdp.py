@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.cards import show_cards
+from dashboard.kept import once
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
-from dashboard.network_answers import Kept
 from dashboard.plain import plain
-from dashboard.runner import in_worker
 from triosim.errors import TrioSimError
 from triosim.figures import lab_fsdp as figures
 from triosim.figures.palette import CLASS_COLOURS
@@ -78,7 +75,7 @@ def draw(desk: Desk) -> None:
                 "limiter", help="Off: the CPU asks for every gather as soon as it can."
             )
             setup = setup_of(desk, version=version, reshard=reshard, limiter=limiter)
-            result: TrainResult = _once("Simulating", fsdp_step, setup)
+            result: TrainResult = once("Simulating", fsdp_step, setup)
             _cards(result)
             _PICTURES[view](desk, setup, result)
     except TrioSimError as error:
@@ -110,21 +107,6 @@ def setup_of(desk: Desk, *, version: str, reshard: bool, limiter: bool) -> Setup
         gb_per_s=desk.values.get("gb_per_s", 450.0),
         nic_gb_per_s=desk.values["nic_gb_per_s"],
     )
-
-
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
-def _once(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a worker has answered, now or before."""
-    key = function.__name__, arguments
-    found = _kept().get(key)
-    if found is None:
-        found = in_worker(doing, function, *arguments)
-        _kept().put(key, found)
-    return found
 
 
 def _cards(result: TrainResult) -> None:
@@ -190,7 +172,7 @@ def _memory(desk: Desk, setup: Setup, result: TrainResult) -> None:
         setup_of(desk, version=ONE, reshard=setup.reshard, limiter=False),
         setup_of(desk, version=TWO, reshard=setup.reshard, limiter=True),
     ]
-    curves: list[Gathered] = _once("Simulating both versions", gathered, tuple(each))
+    curves: list[Gathered] = once("Simulating both versions", gathered, tuple(each))
     left, right = st.columns(2)
     with left:
         st.markdown("**Gathered parameters**")
@@ -216,7 +198,7 @@ def _bytes(desk: Desk, setup: Setup, result: TrainResult) -> None:
     if setup.gpus == 1:
         st.info("One GPU has nobody to share with.")
         return
-    found: list[Split] = _once("Simulating every split", splits, setup, shards_of(setup))
+    found: list[Split] = once("Simulating every split", splits, setup, shards_of(setup))
     left, right = st.columns(2)
     with left:
         desk.show(
@@ -251,7 +233,7 @@ def _block(desk: Desk, setup: Setup) -> None:
     left, right = st.columns([0.4, 0.6], vertical_alignment="bottom")
     with left:
         small = desk.choice("block") == SMALL
-    shapes = TOY if small else _once("Reading the model", layer_shapes)
+    shapes = TOY if small else once("Reading the model", layer_shapes)
     ranks = setup.shard
     count = sum(map(prod, shapes.values()))
     both = {ONE: flat_pieces(shapes, ranks), TWO: row_pieces(shapes, ranks)}

@@ -8,9 +8,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboard.kept import once
 from dashboard.lab.desk import Desk
-from dashboard.network_answers import Kept
-from dashboard.runner import in_worker
 from triosim.figures.lab_layers import layer_lanes
 from triosim.figures.text import bytes_text, memory_text, time_text
 from triosim.lab.first_token import FirstToken, first_tokens
@@ -37,31 +36,18 @@ def scenario(model: str, gpus: int, **settings: Any) -> TrainScenario:
     )  # fmt: skip
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def runs_of(scenarios: Sequence[TrainScenario], part: str = LAYER) -> list[LayerRun]:
     """From before or from a worker.
 
     Raises `TrioSimError`.
     """
-    key = tuple(scenarios), part
-    found: list[LayerRun] | None = _kept().get(key)
-    if found is None:
-        found = in_worker("Simulating the layer", layer_runs, list(scenarios), part)
-        _kept().put(key, found)
+    found: list[LayerRun] = once("Simulating the layer", layer_runs, tuple(scenarios), part)
     return found
 
 
 def first_tokens_of(scenarios: Sequence[TrainScenario]) -> list[FirstToken]:
     """The same for prompts."""
-    key = "first tokens", tuple(scenarios)
-    found: list[FirstToken] | None = _kept().get(key)
-    if found is None:
-        found = in_worker("Simulating the prompt", first_tokens, list(scenarios))
-        _kept().put(key, found)
+    found: list[FirstToken] = once("Simulating the prompt", first_tokens, tuple(scenarios))
     return found
 
 

@@ -9,13 +9,13 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.train_head import signed
 from dashboard.train_mesh import USES, axes_table, link_of
 from dashboard.train_mesh_map import show_map
 from dashboard.train_published import Published, presets
 from dashboard.train_run import Answer, answer_to
-from triosim.errors import TrioSimError
+from triosim.errors import TrioSimError, counted
 from triosim.figures.lab_published import RunRow, beside_published
 from triosim.figures.text import short, time_text
 from triosim.figures.train_breakdown import train_breakdown

@@ -11,8 +11,9 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.lab.desk import Desk
 from dashboard.lab.mesh_placed import drawn, mesh_of, placed, ranges_table, shape_of, times
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from triosim.collective import collective
+from triosim.errors import counted
 from triosim.figures.text import bytes_text, time_text
 from triosim.mesh import (
     PRESETS,

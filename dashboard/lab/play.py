@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
+from dashboard.kept import kept
 from dashboard.lab.answers import Answered, value_text
 from dashboard.lab.desk import BOUND, Desk
 from dashboard.lab.lab import Lab, mark_text, setting_key, setting_of
 from dashboard.lab.present import style
-from dashboard.network_answers import Kept
 from dashboard.plain import plain
 from dashboard.runner import in_worker
 from dashboard.timeline import show
@@ -59,22 +59,17 @@ def reset(lab: Lab, asked: Question) -> None:
         st.session_state[setting.name] = setting.default
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
 def run(lab: Lab, asked: Question, values: Mapping[str, float]) -> tuple[Outcome, ...]:
     """The question's quantities at the sliders' values, from before or from a worker."""
     moved = dict(values)
     key = asked.id, tuple(moved.items())
-    found: tuple[Outcome, ...] | None = _kept().get(key)
+    found: tuple[Outcome, ...] | None = kept("outcomes").get(key)
     if found is None:
         if asked.id in lab.quick:
             found = outcomes(asked.id, moved)
         else:
             found = in_worker("Simulating", outcomes, asked.id, moved)
-        _kept().put(key, found)
+        kept("outcomes").put(key, found)
     return found
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
 from dashboard.cards import show_cards
+from dashboard.kept import once
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
-from dashboard.network_answers import Kept
 from dashboard.plain import plain
-from dashboard.runner import in_worker
 from triosim.errors import TrioSimError
 from triosim.figures import lab_recompute as figures
 from triosim.figures.text import time_text
@@ -76,24 +74,9 @@ def draw(desk: Desk) -> None:
         st.warning(plain(f"No step: {error}"))
 
 
-@st.cache_resource(max_entries=1, show_spinner=False)
-def _kept() -> Kept:
-    return Kept()
-
-
-def _once(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a worker has answered, now or before."""
-    key = function.__name__, arguments
-    found = _kept().get(key)
-    if found is None:
-        found = in_worker(doing, function, *arguments)
-        _kept().put(key, found)
-    return found
-
-
 def _layer(desk: Desk, setup: Setup) -> None:
     """Bytes of one layer under every mode, and of what they are."""
-    found: LayerBytes = _once("Reading the layer", layer_bytes, setup)
+    found: LayerBytes = once("Reading the layer", layer_bytes, setup)
     left, right = st.columns(2)
     with left:
         st.markdown("**One micro-batch, one layer, one GPU**: what runs again")
@@ -119,7 +102,7 @@ def _layer(desk: Desk, setup: Setup) -> None:
 
 def _step(desk: Desk, setup: Setup) -> None:
     """Memory over the step, and what each layer keeps."""
-    result: TrainResult = _once("Simulating", recompute_step, setup)
+    result: TrainResult = once("Simulating", recompute_step, setup)
     again = 100 * (result.hardware_flops / result.model_flops - 1)
     capacity = result.capacity_bytes / GIB
     fits = "fits" if result.fits else "does not fit"
@@ -151,7 +134,7 @@ def _buys(desk: Desk, setup: Setup) -> None:
     larger = bought == LARGER
     batches = tuple(setup.batch * n for n in TIMES) if larger else (setup.batch,)
     shards = (setup.shards,) if larger else shards_from(setup.shards)
-    found: list[Point] = _once("Simulating every mode", points, setup, batches, shards)
+    found: list[Point] = once("Simulating every mode", points, setup, batches, shards)
     capacity = recompute_capacity(setup)
     desk.show(
         figures.speed_for_memory(

@@ -11,8 +11,8 @@ from dashboard.cards import show_cards
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
 from dashboard.lab.layers import GPUS_PER_HOST, MODELS, runs_of, scenario, show_lanes
-from dashboard.plain import counted, plain
-from triosim.errors import TrioSimError
+from dashboard.plain import plain
+from triosim.errors import TrioSimError, counted
 from triosim.figures.lab_heads import heads_by_rank
 from triosim.figures.lab_layers import stacked_times
 from triosim.lab.layer_run import HEAD

@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.lab.answers import answered
-from dashboard.plain import counted, plain
+from dashboard.plain import plain
 from dashboard.seminar import presenter
 from dashboard.seminar.outline import Node, outline
 from dashboard.seminar.places import Place, lab_of_question, place_of_question
 from dashboard.seminar.presets import MAX_BYTES, Preset, name_of_file, read_preset
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, counted
 from triosim.lab import QUESTIONS, question
 
 OPEN, TRIED, DONE = (

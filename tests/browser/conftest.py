@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+PATIENCE_MS = 120_000  # where answers come from workers: a loaded machine is slow, not wrong
 # Streamlit looks for its own endpoints below a page's path first.
 PROBES = ("/_stcore/health", "/_stcore/host-config")
 
@@ -132,6 +133,18 @@ def visit(browser: Any, warm: Any, address: str) -> Iterator[Callable[..., Visit
     yield new
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def patient_visit(visit: Callable[..., Visit]) -> Callable[..., Visit]:
+    """Opens pages that fill while workers go on."""
+
+    def new() -> Visit:
+        one = visit()
+        one.page.set_default_timeout(PATIENCE_MS)
+        return one
+
+    return new
 
 
 @pytest.fixture

@@ -17,18 +17,6 @@ Visits = Callable[..., Any]
 PATIENCE_MS = 120_000  # steps come from workers, and a loaded machine is slow, not wrong
 
 
-@pytest.fixture
-def new_visit(visit: Visits) -> Visits:
-    """A visit that waits for the steps."""
-
-    def new() -> Any:
-        one = visit()
-        one.page.set_default_timeout(PATIENCE_MS)
-        return one
-
-    return new
-
-
 def complete(page: Any) -> None:
     """Every step is there."""
     expect(page.get_by_test_id("stProgress")).to_have_count(0, timeout=PATIENCE_MS)
@@ -39,8 +27,8 @@ def grid(first: str, over: str, second: str, over2: str) -> str:
     return "/sweep?v=1&" + "&".join(f"{name}={quote(text)}" for name, text in pairs.items())
 
 
-def test_a_click_on_a_cell_opens_its_step_and_back_returns(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_click_on_a_cell_opens_its_step_and_back_returns(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.open(grid("tp", "1, 2", "recompute", "none, full, selective-op"))
     complete(page)
     cells = page.locator("[data-testid=stPlotlyChart] .scatterlayer .trace").last.locator(".point")
@@ -64,8 +52,8 @@ def test_a_click_on_a_cell_opens_its_step_and_back_returns(new_visit: Visits) ->
     assert one.complaints == []
 
 
-def test_a_sweep_can_be_stopped_and_goes_on(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_sweep_can_be_stopped_and_goes_on(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.page
     page.goto(one.address + grid("extra_ms_per_step", "0 to 80 step 1", "tp", "1, 2"))
     page.get_by_role("button", name="Run the sweep").click()
@@ -82,8 +70,8 @@ def test_a_sweep_can_be_stopped_and_goes_on(new_visit: Visits) -> None:
     expect(said).to_be_visible()
 
 
-def test_a_sweep_of_the_pinned_step_is_in_the_address(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_sweep_of_the_pinned_step_is_in_the_address(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.open("/simulate?v=1")
     page.get_by_role("button", name="Pin", exact=True).click()
     expect(page.get_by_role("button", name="Pinned")).to_be_visible()
@@ -98,9 +86,9 @@ def test_a_sweep_of_the_pinned_step_is_in_the_address(new_visit: Visits) -> None
     expect(page).to_have_url(re.compile("base="))
 
 
-def test_the_table_opens_a_step_and_is_a_file(new_visit: Visits, tmp_path: Path) -> None:
-    page = new_visit().page
-    page.goto(new_visit().address + grid("tp", "1, 3", "pp", "1") + "&drawn=Table")
+def test_the_table_opens_a_step_and_is_a_file(patient_visit: Visits, tmp_path: Path) -> None:
+    page = patient_visit().page
+    page.goto(patient_visit().address + grid("tp", "1, 3", "pp", "1") + "&drawn=Table")
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
     complete(page)
     with page.expect_download() as caught:
@@ -113,8 +101,8 @@ def test_the_table_opens_a_step_and_is_a_file(new_visit: Visits, tmp_path: Path)
 
 
 @pytest.mark.parametrize("drawn", ["Picture", "Memory against speed", "Table", "Left out"])
-def test_nothing_is_wider_than_a_phone(new_visit: Visits, drawn: str) -> None:
-    one = new_visit()
+def test_nothing_is_wider_than_a_phone(patient_visit: Visits, drawn: str) -> None:
+    one = patient_visit()
     one.page.set_viewport_size({"width": 390, "height": 844})
     page = one.page
     page.goto(one.address + grid("tp", "1, 2, 3", "pp", "1, 2") + f"&drawn={quote(drawn)}")
@@ -123,8 +111,8 @@ def test_nothing_is_wider_than_a_phone(new_visit: Visits, drawn: str) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_a_search_ranks_layouts_and_opens_one(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_search_ranks_layouts_and_opens_one(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.page
     page.goto(
         one.address + "/sweep?v=1&part=Search&find_model=gpt2&find_gpus=4&find_batch=16"

@@ -16,20 +16,8 @@ Visits = Callable[..., Any]
 PATIENCE_MS = 120_000  # predictions come from a worker, and a loaded machine is slow, not wrong
 
 
-@pytest.fixture
-def new_visit(visit: Visits) -> Visits:
-    """A visit that waits for predictions."""
-
-    def new() -> Any:
-        one = visit()
-        one.page.set_default_timeout(PATIENCE_MS)
-        return one
-
-    return new
-
-
-def test_a_source_is_drawn_and_stays_on_this_machine(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_source_is_drawn_and_stays_on_this_machine(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.open("/validation?v=1&source=torchgpipe")
     expect(page.get_by_test_id("stMetricValue").first).to_contain_text("%")
     expect(page.get_by_test_id("stPlotlyChart").locator(".point")).to_have_count(8)
@@ -39,8 +27,8 @@ def test_a_source_is_drawn_and_stays_on_this_machine(new_visit: Visits) -> None:
     assert hosts == {one.address.removeprefix("http://")}
 
 
-def test_a_click_on_a_point_opens_the_run_and_back_returns(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_click_on_a_point_opens_the_run_and_back_returns(patient_visit: Visits) -> None:
+    one = patient_visit()
     page = one.open("/validation")
     # The first predictions are on the page before all are made.
     point = page.get_by_test_id("stPlotlyChart").first.locator(".point").last
@@ -61,8 +49,8 @@ def test_a_click_on_a_point_opens_the_run_and_back_returns(new_visit: Visits) ->
     assert one.complaints == []
 
 
-def test_the_source_is_in_the_address_and_comes_back(new_visit: Visits) -> None:
-    page = new_visit().open("/validation?v=1&source=torchgpipe")
+def test_the_source_is_in_the_address_and_comes_back(patient_visit: Visits) -> None:
+    page = patient_visit().open("/validation?v=1&source=torchgpipe")
     page.get_by_role("combobox", name="Source").click()
     page.get_by_role("option", name="bubble-rates").click()
     expect(page).to_have_url(re.compile("source=bubble-rates"))
@@ -73,8 +61,8 @@ def test_the_source_is_in_the_address_and_comes_back(new_visit: Visits) -> None:
     expect(page.get_by_text("48 of 48")).to_be_visible()
 
 
-def test_downloads_hold_what_they_say(new_visit: Visits, tmp_path: Path) -> None:
-    page = new_visit().open("/validation?v=1&source=torchgpipe")
+def test_downloads_hold_what_they_say(patient_visit: Visits, tmp_path: Path) -> None:
+    page = patient_visit().open("/validation?v=1&source=torchgpipe")
     page.get_by_role("button", name="Export").click()
     for label, file in (("Table (CSV)", "table"), ("Step time (HTML)", "picture")):
         with page.expect_download() as caught:
@@ -92,8 +80,8 @@ def test_downloads_hold_what_they_say(new_visit: Visits, tmp_path: Path) -> None
     offline.close()
 
 
-def test_a_switch_of_the_question_moves_its_own_line(new_visit: Visits) -> None:
-    one = new_visit()
+def test_a_switch_of_the_question_moves_its_own_line(patient_visit: Visits) -> None:
+    one = patient_visit()
     aspect = "Why%20does%20compile%20gain%20more%20on%20128%20GPUs%3F"
     page = one.open(f"/validation?v=1&aspect={aspect}")
     expect(page.get_by_text("None of the four is")).to_be_visible()
@@ -110,8 +98,8 @@ def test_a_switch_of_the_question_moves_its_own_line(new_visit: Visits) -> None:
 
 
 @pytest.mark.parametrize("aspect", ["One%20source&source=torchgpipe", "All%20sources"])
-def test_nothing_is_wider_than_a_phone(new_visit: Visits, aspect: str) -> None:
-    one = new_visit()
+def test_nothing_is_wider_than_a_phone(patient_visit: Visits, aspect: str) -> None:
+    one = patient_visit()
     one.page.set_viewport_size({"width": 390, "height": 844})
     page = one.open(f"/validation?v=1&aspect={aspect}")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

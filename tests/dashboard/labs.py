@@ -51,6 +51,13 @@ def open_question(lab: Lab, asked: Question, **parameters: str) -> AppTest:
     return at
 
 
+def open_play(lab: Lab, asked: Question, **parameters: str) -> AppTest:
+    """The same with its answer shown, so that Play is there."""
+    at = press(open_question(lab, asked, **parameters), "Show me")
+    assert not at.exception
+    return at
+
+
 def words(at: AppTest) -> str:
     """Everything that the main part of the page was sent, whatever draws it."""
     texts = []

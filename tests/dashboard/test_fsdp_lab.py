@@ -8,16 +8,15 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.lab.fsdp import BLOCK, HOSTS, LAB, MEMORY, SIZES, TIMELINE, VIEWS, shards_of
-from tests.dashboard.labs import charts, open_question, press
+from tests.dashboard.labs import charts, open_play
+from triosim.lab import Question
 from triosim.lab.fsdp_step import GATHER, Setup, exposed, fsdp_step
 
 F1, F2, F3 = LAB.asked
 
 
-def opened(question: object = F2, **parameters: str) -> AppTest:
-    at = press(open_question(LAB, question, **parameters), "Show me")  # type: ignore[arg-type]
-    assert not at.exception
-    return at
+def opened(question: Question = F2, **parameters: str) -> AppTest:
+    return open_play(LAB, question, **parameters)
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.lab.mesh import LAB, VIEWS
 from dashboard.lab.mesh_placed import FSDP2, placements_of
 from dashboard.lab.mesh_views import TITLES, step_ms
-from tests.dashboard.labs import charts, open_question, press
+from tests.dashboard.labs import charts, open_play
 from triosim.mesh import DeviceMesh, Partial, Replicate, Shard, StridedShard, redistribute
 from triosim.mesh.presets import PRESETS
 
@@ -20,9 +20,7 @@ M1, M2, M3 = LAB.asked
 
 def opened(asked: Any, **parameters: str) -> AppTest:
     """A question's Play."""
-    at = press(open_question(LAB, asked, **parameters), "Show me")
-    assert not at.exception
-    return at
+    return open_play(LAB, asked, **parameters)
 
 
 def tables(at: AppTest) -> list[Any]:

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.lab import context, llama, tensor
 from dashboard.lab.lab import Lab
-from tests.dashboard.labs import charts, open_question, press
+from tests.dashboard.labs import charts, open_play
+from tests.dashboard.reading import table_with
 
 
 def opened(lab: Lab, number: int, **parameters: str) -> AppTest:
     """A question's Play; parameters without the question's name."""
     asked = lab.asked[number]
     named = {f"{asked.id.lower()}_{name}": value for name, value in parameters.items()}
-    at = press(open_question(lab, asked, **named), "Show me")
-    assert not at.exception
-    return at
-
-
-def table(at: AppTest, column: str) -> Any:
-    return next(frame.value for frame in at.dataframe if column in frame.value)
+    return open_play(lab, asked, **named)
 
 
 @pytest.mark.parametrize("view", tensor.VIEWS)
@@ -35,7 +29,7 @@ def test_every_picture_of_tensor_parallelism_is_drawn(view: str) -> None:
 
 def test_a_layer_is_drawn_three_ways() -> None:
     at = opened(tensor.LAB, 0)
-    runs = table(at, "exposed")
+    runs = table_with(at, "exposed")
     assert runs[""].tolist() == list(tensor.WAYS)
     figure = json.loads(charts(at)[1])
     assert {"forward", "backward", "all-reduce", "all-gather"} <= {
@@ -95,7 +89,7 @@ def test_the_balance_is_that_of_the_question() -> None:
 def test_sequence_parallel_prompts_are_faster_and_larger() -> None:
     """SEMINAR L3's splits; each of eight ranks keeps one of eight KV heads."""
     at = opened(context.LAB, 2, model="Llama 3 70B")
-    prompts = table(at, "first token")
+    prompts = table_with(at, "first token")
     assert prompts[""].tolist() == ["TP 8", "SP 2 \u00d7 TP 4", "SP 4 \u00d7 TP 2", "SP 8"]
     seconds = [float(text.split()[0]) for text in prompts["first token"]]
     assert seconds == sorted(seconds, reverse=True)
@@ -146,7 +140,7 @@ def test_published_values_are_the_seminars() -> None:
 def test_the_mesh_names_the_links() -> None:
     """SEMINAR A1: tp stays in a host, dp and pp do not."""
     at = opened(llama.LAB, 0)
-    axes = table(at, "crosses").set_index("axis")["crosses"]
+    axes = table_with(at, "crosses").set_index("axis")["crosses"]
     assert axes["tp"].startswith("inside a host")
     assert axes["dp_shard"].startswith("between hosts")
     assert axes["pp"].startswith("between hosts")

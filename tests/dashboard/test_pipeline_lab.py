@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dashboard.lab.pipeline import BY_HAND, LAB, VIEWS, held_by_stage, scheduled, times_of
-from tests.dashboard.labs import charts, open_question, press
+from tests.dashboard.labs import charts, open_play
 from triosim.lab.stage_times import MODELS
 from triosim.schedules import SCHEDULES
 
@@ -17,9 +17,7 @@ VALUES = {"forward": 1.0, "backward": 2.0, "weight": 1.0, "transfer": 0.0}
 
 def opened(**parameters: str):
     """The first question's Play."""
-    at = press(open_question(LAB, P1, **parameters), "Show me")
-    assert not at.exception
-    return at
+    return open_play(LAB, P1, **parameters)
 
 
 @pytest.mark.parametrize("view", VIEWS)

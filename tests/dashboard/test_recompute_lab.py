@@ -8,17 +8,16 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.lab.recompute import BUYS, FEWER, LAB, STEP, VIEWS, shards_from, verdict
-from tests.dashboard.labs import charts, open_question, press
+from tests.dashboard.labs import charts, open_play
+from triosim.lab import Question
 from triosim.lab.recompute_step import GPT, MODES, NOTHING, Point, Setup
 
 R1, R2, R3 = LAB.asked
 FULL = "full"
 
 
-def opened(question: object = R1, **parameters: str) -> AppTest:
-    at = press(open_question(LAB, question, **parameters), "Show me")  # type: ignore[arg-type]
-    assert not at.exception
-    return at
+def opened(question: Question = R1, **parameters: str) -> AppTest:
+    return open_play(LAB, question, **parameters)
 
 
 @pytest.mark.parametrize("view", VIEWS)

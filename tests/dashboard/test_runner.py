@@ -12,6 +12,7 @@ from dashboard import runner as runner_module
 from dashboard import work
 from dashboard.runner import MAX_RESULTS, WORKERS, Runner, WorkerDied, _answer, _simulate
 from triosim import ConfigError, Infeasible, Result, Scenario, SimulationError, simulate
+from triosim.trace import Stamp, trace_stamp
 
 
 @pytest.fixture
@@ -21,9 +22,9 @@ def runner() -> Iterator[Runner]:
     runner.close()
 
 
-def key(**fields: object) -> tuple[Scenario, work.Stamp]:
+def key(**fields: object) -> tuple[Scenario, Stamp]:
     scenario = Scenario(**fields)
-    return scenario, work.stamp(scenario.trace_dir)
+    return scenario, trace_stamp(scenario.trace_dir)
 
 
 def test_a_worker_finds_what_this_process_finds(runner: Runner) -> None:
@@ -153,10 +154,10 @@ def test_the_number_of_kept_results_is_limited(runner: Runner) -> None:
 
 def test_a_changed_trace_is_another_key(tmp_path: object) -> None:
     folder = str(tmp_path)
-    before = work.stamp(folder)
+    before = trace_stamp(folder)
     with open(f"{folder}/trace.csv", "w") as file:
         file.write("x")
-    assert work.stamp(folder) != before
+    assert trace_stamp(folder) != before
 
 
 @pytest.mark.parametrize(

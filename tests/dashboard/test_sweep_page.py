@@ -27,6 +27,7 @@ from dashboard.sweep_side import MAX_POINTS
 from dashboard.sweep_values import values_in
 from dashboard.train_settings import SETTINGS as TRAIN
 from dashboard.validation_links import CHOICES as VALIDATION
+from tests.dashboard.reading import shown, table_with
 from triosim import ConfigError, simulate, train
 from triosim.search import search
 from triosim.sweep import METRICS, SweepSpec
@@ -51,12 +52,6 @@ def sweep_page() -> Open:
     return open_at
 
 
-def shown(at: AppTest) -> str:
-    assert not at.exception
-    elements = (*at.markdown, *at.caption, *at.subheader, *at.info)
-    return "\n".join(element.value for element in elements)
-
-
 def settled(at: AppTest) -> AppTest:
     """The page once nothing runs any more; a browser would ask for it by itself."""
     end = time.monotonic() + 120
@@ -65,10 +60,6 @@ def settled(at: AppTest) -> AppTest:
         time.sleep(0.2)
         at.run()
     return at
-
-
-def table_with(at: AppTest, column: str) -> pd.DataFrame:
-    return next(frame.value for frame in at.dataframe if column in frame.value)
 
 
 def test_no_name_of_the_address_belongs_to_another_page_too() -> None:

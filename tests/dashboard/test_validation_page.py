@@ -30,6 +30,7 @@ from dashboard.validation_links import CHOICES, TABS, read_view
 from dashboard.validation_open import OPEN, command_of, door_to
 from dashboard.validation_table import table_of
 from dashboard.validation_verdict import cards, verdicts
+from tests.dashboard.reading import shown, table_with
 from triosim.commands.train import _parser
 from triosim.commands.train_flags import scenario_of as scenario_of_flags
 from triosim.figures import Style
@@ -72,12 +73,6 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-def shown(at: AppTest) -> str:
-    assert not at.exception
-    elements = (*at.markdown, *at.caption, *at.subheader, *at.info)
-    return "\n".join(element.value for element in elements)
-
-
 def wholly_predicted(at: AppTest) -> AppTest:
     """The page once all runs are predicted; a browser would ask for it by itself."""
     end = time.monotonic() + 120
@@ -86,10 +81,6 @@ def wholly_predicted(at: AppTest) -> AppTest:
         time.sleep(0.2)
         at.run()
     return at
-
-
-def table_with(at: AppTest, column: str) -> pd.DataFrame:
-    return next(frame.value for frame in at.dataframe if column in frame.value)
 
 
 def test_no_name_of_the_address_belongs_to_another_page_too() -> None:

@@ -1,6 +1,6 @@
 """Operators and tensors of one training step on one GPU: reading, writing, checking, scaling."""
 
-from triosim.trace.digest import trace_digest
+from triosim.trace.digest import Stamp, trace_digest, trace_stamp
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.read import load_trace, read_trace
 from triosim.trace.scale import on_gpu, scaled, shard_times, times_at
@@ -10,6 +10,7 @@ __all__ = [
     "PHASES",
     "PROVENANCES",
     "Operator",
+    "Stamp",
     "Tensor",
     "Trace",
     "load_trace",
@@ -19,5 +20,6 @@ __all__ = [
     "shard_times",
     "times_at",
     "trace_digest",
+    "trace_stamp",
     "write_trace",
 ]

@@ -1,4 +1,4 @@
-"""What a trace folder holds, as one number: folders move and files change under their names."""
+"""What a trace folder holds, as a stamp (quick) and a digest: files change under their names."""
 
 from __future__ import annotations
 
@@ -9,6 +9,21 @@ from pathlib import Path
 from triosim.errors import TraceFormatError
 
 FILES = ("trace.csv", "tensor.csv", "meta.json")
+ABSENT = (0, 0)
+Stamp = tuple[tuple[int, int], ...]
+
+
+def trace_stamp(folder: str | Path) -> Stamp:
+    """Changes whenever a file of the trace does: when each was written, and its size."""
+    stamps = []
+    for name in FILES:
+        try:
+            status = (Path(folder) / name).stat()
+        except (OSError, ValueError):
+            stamps.append(ABSENT)
+        else:
+            stamps.append((status.st_mtime_ns, status.st_size))
+    return tuple(stamps)
 
 
 def trace_digest(folder: str | Path) -> str:
@@ -16,23 +31,14 @@ def trace_digest(folder: str | Path) -> str:
 
     Raises `TraceFormatError` where they cannot be read.
     """
-    folder = Path(folder)
-    stamps = []
-    for name in FILES:
-        try:
-            status = (folder / name).stat()
-        except (OSError, ValueError):
-            stamps.append((0, 0))
-        else:
-            stamps.append((status.st_mtime_ns, status.st_size))
-    return _digest(str(folder), tuple(stamps))
+    return _digest(str(folder), trace_stamp(folder))
 
 
 @lru_cache(maxsize=64)
-def _digest(folder: str, stamps: tuple[tuple[int, int], ...]) -> str:
+def _digest(folder: str, stamps: Stamp) -> str:
     whole = sha256()
     for name, stamp in zip(FILES, stamps, strict=True):
-        if stamp == (0, 0):
+        if stamp == ABSENT:
             continue
         try:
             content = (Path(folder) / name).read_bytes()

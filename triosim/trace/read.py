@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from triosim.errors import TraceFormatError, counted
+from triosim.trace.digest import Stamp, trace_stamp
 from triosim.trace.model import PHASES, PROVENANCES, Operator, Tensor, Trace
 from triosim.trace.table import Row, read_rows
 
@@ -35,23 +36,11 @@ TensorTable = Mapping[int, Mapping[int, Tensor]]
 def load_trace(folder: str | Path) -> Trace:
     """`read_trace`, kept while the files do not change."""
     folder = Path(folder)
-    return _load(str(folder), _stamp(folder))
-
-
-def _stamp(folder: Path) -> tuple[tuple[int, int], ...]:
-    stamps = []
-    for name in ("trace.csv", "tensor.csv", "meta.json"):
-        try:
-            status = (folder / name).stat()
-        except (OSError, ValueError):
-            stamps.append((0, 0))
-        else:
-            stamps.append((status.st_mtime_ns, status.st_size))
-    return tuple(stamps)
+    return _load(str(folder), trace_stamp(folder))
 
 
 @lru_cache(maxsize=32)
-def _load(folder: str, stamp: tuple[tuple[int, int], ...]) -> Trace:
+def _load(folder: str, stamp: Stamp) -> Trace:
     return read_trace(folder)
 
 

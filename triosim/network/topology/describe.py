@@ -57,13 +57,18 @@ def topology_of(source: Source, ranks: int, link: LinkSpec | None = None) -> Top
     return _built(describe(source, ranks, link), ranks)
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a topology's name is that of a file which describes it."""
+    return name.casefold().endswith((".toml", ".json"))
+
+
 def describe(source: Source, ranks: int, link: LinkSpec | None = None) -> Description:
     """What `topology_of` builds: a description that can be saved and changed."""
     if isinstance(source, Description):
         return source
     if isinstance(source, Mapping):
         return Description.from_dict(source)
-    if isinstance(source, os.PathLike) or str(source).lower().endswith((".toml", ".json")):
+    if isinstance(source, os.PathLike) or is_file_name(str(source)):
         return Description.from_file(Path(source))
     if not isinstance(source, str):
         raise bad(source, "must be a name, a file, a table or a description")
