@@ -48,8 +48,9 @@ class Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = SPAWN.Pipe()
-        self.process = SPAWN.Process(target=work.serve, args=(theirs,), daemon=True)
-        self.process.start()
+        process = SPAWN.Process(target=work.serve, args=(theirs,), daemon=True)
+        process.start()
+        self.process = process  # only now: another thread may end it at any moment
         theirs.close()  # so that the pipe ends with the process
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -70,7 +70,10 @@ class Run:
         except CancelledError:
             state = State.STOPPED
         except Exception as error:
-            self.bug, state = error, State.FAILED
+            state = State.FAILED
+            # Work that goes on handing out pieces after a stop is refused by its executor.
+            if not (self._stopping and lane.closed and isinstance(error, RuntimeError)):
+                self.bug = error
         finally:
             lane.shutdown(cancel_futures=True)
         self.took_s = self.elapsed_s

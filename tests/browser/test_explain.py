@@ -70,7 +70,7 @@ def test_the_longest_gap_can_be_chosen_by_keyboard(visit: Visits) -> None:
     said = page.locator(".st-key-explained_panel")
     expect(said).to_contain_text("all-reduce of all gradients")
     page.get_by_text("Critical path", exact=True).click()
-    expect(page.get_by_text("The critical path by kind")).to_be_visible()
+    expect(page.get_by_text("The critical path by kind", exact=True)).to_be_visible()
     page.get_by_role("button", name="What would make it shorter?").click()
     expect(page.get_by_text("Order, plan and algorithms stay as they are")).to_be_visible()
     assert one.complaints == []

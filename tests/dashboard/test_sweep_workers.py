@@ -157,3 +157,26 @@ def test_a_step_that_is_too_large_for_a_page_is_a_point_with_a_reason() -> None:
     assert small.problem is None
     assert "the page stops at" in str(large.problem)
     assert executor.steps == 1
+
+
+def test_work_that_goes_on_after_a_stop_is_stopped_and_no_bug(workers: Workers) -> None:
+    def work(run: Run, lane: Lane) -> None:
+        run.stop()
+        lane.submit(abs, 1)
+
+    run = Run(1)
+    run.start(work, workers)
+    run.settle()
+    assert run.state is State.STOPPED
+    assert run.bug is None
+
+
+def test_a_bug_stays_one(workers: Workers) -> None:
+    def work(run: Run, lane: Lane) -> None:
+        raise RuntimeError("of the work itself")
+
+    run = Run(1)
+    run.start(work, workers)
+    run.settle()
+    assert run.state is State.FAILED
+    assert str(run.bug) == "of the work itself"
