@@ -24,7 +24,7 @@ from scipy.optimize import lsq_linear
 
 from triosim.errors import ConfigError
 from triosim.hardware.stacks import Constant, Stack, load_stack
-from triosim.validation.predict import predict
+from triosim.validation.predict import GENERIC, predict
 from triosim.validation.tables import Row, load_source, rows_of
 
 # What physics allows: a share is at most 1 (no kernel beats its own measurement for long) and well
@@ -44,7 +44,7 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "clock": (0.844, 1.0),
     "reserved": (1.0, 1.3),
 }
-PRIOR = 0.25  # a constant this far from the shipped one, in its logarithm, costs as much as
+PRIOR = 0.25  # a constant this far from the assumed one, in its logarithm, costs as much as
 NOISE = 0.05  # one row that is this far off
 STEP = 0.08  # of the finite differences, in the logarithm
 POINTS = 3  # at which slopes are taken
@@ -56,16 +56,14 @@ MOST_CELLS = 3_500  # stages x micro-batches x chunks of those rows
 class Job:
     """Sources that share constants; `clock` is the GPU whose clock is fitted.
 
-    `prior` is the stack whose constants say what was assumed before: one that was never fitted, so
-    that a second fit does not start from the first. By default the sources' own. `allocator`: the
-    sources print what the allocator holds.
+    `start` is where a fit begins, by default what was assumed before. `allocator`: the sources
+    print what the allocator holds.
     """
 
     sources: tuple[str, ...]
     constants: tuple[str, ...]
     clock: str | None = None
     start: Mapping[str, float]
-    prior: str | None = None
     allocator: bool = False
 
 
@@ -78,7 +76,6 @@ JOBS: Mapping[str, Job] = {
         ),
         clock="h100-96gb",
         start={},
-        prior="generic",
         allocator=True,
     ),
     "selective-recompute": Job(
@@ -90,7 +87,7 @@ JOBS: Mapping[str, Job] = {
     "vtrain": Job(
         sources=("vtrain-one-node", "vtrain-many-nodes"),
         constants=("gemm", "memory", "launch_us", "collective_us"),
-        start={"launch_us": 60.0, "collective_us": 60.0},
+        start={"launch_us": 16.0, "collective_us": 60.0},
     ),
 }  # fmt: skip
 
@@ -112,7 +109,8 @@ def log_error(job: Job, values: Mapping[str, float], row: Row) -> float:
 
 
 class Fit:
-    """Bounded least squares in logarithms, with a pull towards the shipped constants.
+    """Bounded least squares in logarithms, with a pull towards the generic stack's constants, so
+    that a second fit does not start from the first.
 
     The logarithm of a step is taken to be linear in those of the constants around one point, which
     moves to the solution of all rows a few times; subsets are solved on the same slopes. Rows
@@ -123,15 +121,15 @@ class Fit:
         self.job = job
         self._pool = pool
         self._low, self._high = (np.log([BOUNDS[n][i] for n in job.constants]) for i in (0, 1))
-        stack = load_stack(job.prior or rows[0].scenario.stack)
-        shipped = np.log([_value(stack, job, name) for name in job.constants])
-        self._shipped = np.clip(shipped, self._low, self._high)
+        stack = load_stack(GENERIC)
+        assumed = [max(_value(stack, job, name), BOUNDS[name][0]) for name in job.constants]
+        self._assumed = np.minimum(np.log(assumed), self._high)
         self._rows = thinned(rows)
         self._balance = _balance(self._rows)
         point = np.array(
             [
                 np.log(job.start.get(n, np.exp(x)))
-                for n, x in zip(job.constants, self._shipped, strict=True)
+                for n, x in zip(job.constants, self._assumed, strict=True)
             ]
         )
         for _ in range(POINTS):
@@ -175,7 +173,7 @@ class Fit:
         weight = _weights(base) * self._balance[there]
         target = slopes @ self._point - base
         left = np.vstack((slopes * weight[:, None] / NOISE, np.eye(len(self._point)) / PRIOR))
-        right = np.concatenate((target * weight / NOISE, self._shipped / PRIOR))
+        right = np.concatenate((target * weight / NOISE, self._assumed / PRIOR))
         return np.asarray(lsq_linear(left, right, bounds=(self._low, self._high)).x)
 
     def _at(self, x: np.ndarray) -> dict[str, float]:

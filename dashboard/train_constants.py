@@ -22,6 +22,7 @@ MEANING: Mapping[str, str] = {
     "fp8_rowwise": "A further share for row-wise scaled fp8 products",
     "launch_us": "CPU time of a kernel, eager",
     "compiled_launch_us": "CPU time of a kernel, compiled",
+    "layer_calls": "CPU time of an eager pass of a layer beside its kernels, in launches",
     "collective_us": "CPU time of a collective",
     "graph_us": "CPU time of a replay of a CUDA graph",
     "cpu_jitter": "Standard deviation of these from GPU to GPU, as a share",

@@ -133,6 +133,8 @@ def _limits(source: Source, frame: pd.DataFrame | None) -> None:
     refused = [] if frame is None else _refused(frame)
     out = [f"{_rows(item.rows)}: {item.why}" for item in source.left_out]
     _list(left, "Left out, and why", [*out, *refused])
+    _list(right, "Model sizes kept apart", source.held_out)
+    _list(right, "Fitted, and not told by these runs", source.unidentified)
     _list(right, "Assumed", source.assumptions)
     nothing = not (source.known_failures or out or refused)
     (left if nothing else right).markdown(f"**Source**\n\n{plain(source.citation)}")

@@ -13,15 +13,18 @@ def test_errors_are_as_small_as_asked_for(name):
     """4 % and 2 % in bias, uncalibrated 15 %; Zero Bubble's memory 4 %."""
     source = load_source(name)
     rows = [row for row in rows_of(source) if row.counted]
+    # What runs in a moment; `python -m triosim validate` runs all.
+    if name == "selective-recompute":
+        rows = [row for row in rows if row.size != "530B"]
     if name == "zero-bubble":
         short = [r for r in rows if r.scenario.global_batch < 100 * r.scenario.micro_batch_size]
-        rows = short[::3]  # what runs in a moment, of every table
+        rows = short[::3]  # of every table
     found = summarise(compare_rows(rows)).set_index(["quantity", "stack"])
     for quantity, asked in source.targets.items():
         calibrated, generic = found.loc[quantity, "calibrated"], found.loc[quantity, "generic"]
         assert calibrated.mean_error < asked.calibrated / 100
-        if quantity == "time":  # generic keeps no attention scores: its memory is far off
-            assert generic.mean_error < asked.generic / 100
+        assert generic.mean_error < asked.generic / 100
+        if quantity == "time":
             assert abs(calibrated.bias) < asked.bias / 100
 
 

@@ -9,7 +9,7 @@ pytest.importorskip("scipy", reason="the fit needs SciPy")
 
 from benchmarks import stacks
 from benchmarks.stacks import BOUNDS, JOBS, Fit, changed, on_bound, thinned
-from triosim.hardware.stacks import load_stack
+from triosim.hardware.stacks import load_stack, stack_names
 from triosim.train import TrainScenario
 from triosim.validation import load_source, predict, rows_of
 
@@ -60,6 +60,23 @@ def test_a_constant_on_its_bound_is_no_measurement():
     assert on_bound("gemm", low)
     assert on_bound("gemm", high)
     assert not on_bound("gemm", 0.8)
+
+
+@pytest.mark.parametrize("name", stack_names())
+def test_a_shipped_constant_on_its_bound_is_said_to_be_unidentified(name):
+    stack = load_stack(name)
+    unidentified = stack.unidentified
+    for constant, bounds in BOUNDS.items():
+        if constant == "clock" or not stack.sources.get(constant, "").startswith("fitted"):
+            continue
+        if getattr(stack, constant).value in bounds:
+            assert constant in unidentified
+
+
+def test_a_source_says_which_of_its_constants_are_unidentified():
+    found = load_source("torchtitan").unidentified
+    assert any(line.startswith("clock") and "on its bound" in line for line in found)
+    assert not load_source("simumax-b200").unidentified
 
 
 def test_every_size_keeps_rows_when_they_are_thinned():

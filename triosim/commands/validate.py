@@ -10,8 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from triosim.commands.output import Parser, print_text, write_json
+from triosim.commands.output import Parser, print_text, read_whole, write_json
 from triosim.errors import ConfigError
+from triosim.legal import MAX_WORKERS
 from triosim.validation import (
     Source,
     bubble_rates,
@@ -33,7 +34,7 @@ BUBBLES = "bubbles"
 
 def run(arguments: Sequence[str]) -> None:
     options = _parser().parse_args(arguments)
-    jobs = _jobs(options.jobs)
+    jobs = read_whole("jobs", options.jobs, MAX_WORKERS)
     names = (options.source,) if options.source else (*source_names(), BUBBLES)
     report: dict[str, object] = {}
     for name in names:
@@ -76,12 +77,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _jobs(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 1024):
-        raise ConfigError("jobs", text, "must be a whole number from 1 to 1024")
-    return int(text)
-
-
 def _source(name: str) -> Source:
     if name not in source_names():
         known = ", ".join((*source_names(), BUBBLES))
@@ -98,6 +93,10 @@ def _lines(source: Source, frame: pd.DataFrame, *, rows: bool) -> Iterator[str]:
         yield _line(row)
     for problem, numbers in frame[frame.problem != ""].groupby("problem", sort=False).row:
         yield f"  cannot be run: rows {', '.join(map(str, numbers))}: {problem}"
+    for sentence in source.held_out:
+        yield f"  sizes kept apart: {sentence}"
+    for sentence in source.unidentified:
+        yield f"  unidentified: {sentence}"
     for sentence in source.known_failures:
         yield f"  known failure: {sentence}"
     for item in source.left_out:
@@ -153,6 +152,8 @@ def _plain(source: Source, frame: pd.DataFrame) -> dict[str, object]:
         "title": source.title,
         "citation": source.citation,
         "summary": summarise(frame).to_dict("records"),
+        "held_out": list(source.held_out),
+        "unidentified": list(source.unidentified),
         "known_failures": list(source.known_failures),
         "left_out": [{"rows": item.rows, "why": item.why} for item in source.left_out],
         "assumptions": list(source.assumptions),

@@ -13,8 +13,8 @@ from triosim.errors import ConfigError
 
 RANGED = (
     "gemm", "attention", "attention_backward", "memory", "fp8_rowwise", "launch_us",
-    "compiled_launch_us", "collective_us", "hop_us", "graph_us", "cpu_jitter", "host_gb_per_s",
-    "overhead_gib", "overlap_slowdown", "reserved",
+    "compiled_launch_us", "layer_calls", "collective_us", "hop_us", "graph_us", "cpu_jitter",
+    "host_gb_per_s", "overhead_gib", "overlap_slowdown", "reserved",
 )  # fmt: skip
 # Shares of a rate. Of these, the clock and the host link more is faster, of the others less; memory
 # does not change the time.
@@ -59,6 +59,7 @@ class Stack:
     fp8_rowwise: Constant
     launch_us: Constant
     compiled_launch_us: Constant
+    layer_calls: Constant
     collective_us: Constant
     hop_us: Constant
     graph_us: Constant
@@ -89,6 +90,12 @@ class Stack:
     def clock_of(self, gpu: str) -> float:
         """The share of a GPU's peak that its power limit leaves in long runs."""
         return self.clock[gpu].value if gpu in self.clock else 1.0
+
+    @property
+    def unidentified(self) -> Mapping[str, str]:
+        """Constants whose fit ended on a bound, or that the rows hardly tell, and why."""
+        mark = "fitted, unidentified: "
+        return {n: s.removeprefix(mark) for n, s in self.sources.items() if s.startswith(mark)}
 
     def changed(self, constants: Mapping[str, float]) -> Stack:
         """The same stack with some constants known to be other values."""

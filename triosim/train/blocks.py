@@ -22,7 +22,7 @@ from triosim.train.passes import Pass, Step, simulate_pass
 from triosim.train.plan import Plan, Unit
 from triosim.train.ran import run_of
 from triosim.train.recompute import Kept, mode_of
-from triosim.train.steps import Copy, Plain
+from triosim.train.steps import Copy, LayerCalls, Plain
 from triosim.workload import Block, Op, block_of, model_flops_per_token
 
 FORWARD, BACKWARD, INPUT, WEIGHT = "forward", "backward", "input", "weight"
@@ -139,19 +139,24 @@ class Blocks:
                 continue
             kept = self.kept(part, unit.layer)
             if kind == FORWARD:
-                yield from self._graphs(kept, kept.forward, FORWARD)
+                yield from self._graphs(kept, kept.forward, kept.forward, FORWARD)
                 continue
             if kind in (BACKWARD, INPUT):
-                yield from self._graphs(kept, kept.again, "recompute")
+                yield from self._graphs(kept, kept.again, kept.forward, "recompute")
             chosen = [
                 op
                 for op in kept.backward
                 if kind == BACKWARD or (op.part in _WEIGHT_PARTS) == (kind == WEIGHT)
             ]
-            yield from self._graphs(kept, chosen, BACKWARD)
+            yield from self._graphs(kept, chosen, kept.backward, BACKWARD)
 
-    def _graphs(self, kept: Kept, ops: Sequence[Op], phase: str) -> Iterator[Step]:
-        """Operators in order, with the breaks between the graphs that torch.compile made."""
+    def _graphs(
+        self, kept: Kept, ops: Sequence[Op], whole: Sequence[Op], phase: str
+    ) -> Iterator[Step]:
+        """Operators in order, some of a `whole` pass, with the breaks between the graphs that
+        torch.compile made."""
+        if ops and kept.run.block.part in ("dense", "moe"):
+            yield LayerCalls(share=len(ops) / len(whole))
         edges = [i for i, op in enumerate(ops) if i and id(op) in kept.run.resumed]
         for start, end in pairwise((0, *edges, len(ops))):
             if start:

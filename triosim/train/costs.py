@@ -119,6 +119,11 @@ class Costs:
         return max(1.0, 1 + spread * NormalDist().inv_cdf(share)) if spread else 1.0
 
     @property
+    def layer_s(self) -> float:
+        """What the CPU does in an eager pass of a layer beside launching its kernels."""
+        return 0.0 if self.compiled else self.stack.layer_calls.value * self.launch_s
+
+    @property
     def collective_s(self) -> float:
         return self.stack.collective_us.value * self._slowest_cpu * 1e-6
 

@@ -106,6 +106,11 @@ class PassWriter:
             return self._graph
         return (self.program.launch(self._class, name, seconds),)
 
+    def calls(self, seconds: float) -> None:
+        """Modules, views and autograd's nodes keep the CPU busy and launch nothing."""
+        if seconds and not self._costs.cuda_graphs:
+            self.program.launch(self._class, "calls", seconds)
+
     def kernel(self, name: str, phase: str, seconds: float, waits: Iterable[int] = ()) -> int:
         """A kernel at the end of the compute stream."""
         self.kernels += 1

@@ -31,6 +31,16 @@ class Plain:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class LayerCalls:
+    """What a share of an eager pass of a layer asks of the CPU beside launches."""
+
+    share: float
+
+    def write(self, writer: PassWriter, costs: Costs, wires: Wires) -> None:
+        writer.calls(costs.layer_s * self.share)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Kernels:
     """An operator, cast to fp8 first where its products are scaled.
 

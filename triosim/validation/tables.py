@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from triosim.errors import ConfigError, counted
+from triosim.hardware.stacks import load_stack
 from triosim.train import TrainScenario
 from triosim.validation.folder import read_folder
 
@@ -49,8 +50,10 @@ class Source:
     Either `table` names a file of this package, or `folder` one of the folder of published data,
     of which `only` picks a table. `kind` "train": rows are training scenarios; "pipeline" and
     "trace" have their own module and neither stack nor scenario. `stack` is the calibrated one,
-    `compiled_stack` that of compiled rows. `scenario` is what all rows share; `marks` are notes on
-    rows that count with a doubt.
+    `compiled_stack` that of compiled rows. `operators` names the implementation of the code that
+    ran where it is not the generic stack's, which is told so. `scenario` is what all rows share;
+    `marks` are notes on rows that count with a doubt. `held_out` are the errors of model sizes that
+    took no part in the fit, by `benchmarks.stacks`.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Source:
     kind: str = "train"
     stack: str = ""
     compiled_stack: str | None = None
+    operators: str | None = None
     table: str | None = None
     folder: str | None = None
     only: str | None = None
@@ -68,8 +72,16 @@ class Source:
     targets: Mapping[str, Target]
     assumptions: tuple[str, ...]
     known_failures: tuple[str, ...]
+    held_out: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
     marks: Mapping[str, str]
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Constants of the source's stacks that were fitted and that its rows do not tell."""
+        names = dict.fromkeys(name for name in (self.stack, self.compiled_stack) if name)
+        stacks = [load_stack(name).unidentified.items() for name in names]
+        return tuple(dict.fromkeys(f"{one}: {why}" for stack in stacks for one, why in stack))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +103,7 @@ class Row:
     published_gib: float | None
     status: str
     note: str
+    operators: str | None = None
 
     @property
     def counted(self) -> bool:
@@ -152,6 +165,7 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
         corrected=entry.pop("corrected", {}),
         assumptions=tuple(entry.pop("assumptions", ())),
         known_failures=tuple(entry.pop("known_failures", ())),
+        held_out=tuple(entry.pop("held_out", ())),
         left_out=tuple(LeftOut(**item) for item in entry.pop("left_out", ())),
         marks=entry.pop("marks", {}),
         **entry,
@@ -204,6 +218,7 @@ def _row(source: Source, line: dict[str, Any]) -> Row:
         published_gib=line.get("memory_gib"),
         status=status,
         note="; ".join(note for note in (mark, str(line.get("note", ""))) if note),
+        operators=source.operators,
     )
 
 
