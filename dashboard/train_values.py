@@ -28,6 +28,7 @@ from dashboard.train_settings import (
 )
 from triosim.errors import ConfigError
 from triosim.mesh import training_mesh
+from triosim.network.topology.description import Description
 from triosim.train import TrainScenario
 from triosim.train.scenario import layer_period
 
@@ -144,7 +145,9 @@ def _origin(scenario: TrainScenario) -> dict[str, Any]:
     return {"origin": CATALOGUE, "model": scenario.model}
 
 
-def _machine(machine: str | None) -> dict[str, Any]:
+def _machine(machine: str | Description | None) -> dict[str, Any]:
+    if isinstance(machine, Description):
+        raise ConfigError("machine", machine.kind, "this page has no machine of your own")
     name, _, shape = (machine or "").partition(":")
     if machine is not None and name not in NAMED["machine"]:
         raise ConfigError("machine", Path(machine).name, "this page has no such machine")

@@ -87,7 +87,7 @@ def test_no_field_is_forgotten(scenario):
 
 
 @pytest.mark.parametrize("name", ["config", "machine", "trace_dir"])
-@pytest.mark.parametrize("value", [["a"], {"kind": "ring"}, 3, "", "a\0b"])
+@pytest.mark.parametrize("value", [["a"], {"ring"}, 3, "", "a\0b"])
 def test_what_must_be_text_is_refused_at_once(name, value):
     with pytest.raises(ts.ConfigError, match="must be a name or a path, as text"):
         ts.TrainScenario(**{name: value})

@@ -1,8 +1,10 @@
 """The number of tasks counted beforehand is the number that a program gets."""
 
+from importlib import import_module
+
 import pytest
 
-from triosim import Infeasible, Scenario, load_trace, simulate
+from triosim import ConfigError, Infeasible, Scenario, load_trace, simulate
 from triosim.engine.program import MAX_TASKS
 from triosim.scenario import SAMPLE_TRACES
 from triosim.size import size_of
@@ -76,6 +78,12 @@ def nothing_written(monkeypatch):
 def test_too_large_a_step_is_refused_before_it_is_written(nothing_written, settings, sentence):
     with pytest.raises(Infeasible, match=sentence):
         simulate(Scenario(trace_dir=MLP, **settings))
+
+
+def test_a_pipeline_of_too_many_stages_is_refused_before_its_network_is_built(monkeypatch):
+    monkeypatch.setattr(import_module("triosim.simulate"), "network_of", None)
+    with pytest.raises(ConfigError, match="gpus 131072: case 4 needs a forward operator for every"):
+        simulate(Scenario(trace_dir=MLP, case=4, gpus=131_072))
 
 
 def test_what_the_sentence_recommends_is_accepted():

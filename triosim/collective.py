@@ -24,14 +24,15 @@ from triosim.network.topology.describe import (
     natural_topology,
     topology_of,
 )
+from triosim.shown import Shown
 
 MAX_BYTES = 1e18
 MAX_RANKS = 2**20
 _SPELLINGS = {"alltoall": "all-to-all", "sendrecv": "send", "send-recv": "send", "p2p": "send"}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CollectiveResult:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CollectiveResult(Shown):
     """What a collective costs on an otherwise idle network.
 
     `time_ms` is latency plus bytes over bandwidth of the links as described; `calibrated_ms` is
@@ -51,13 +52,6 @@ class CollectiveResult:
     planned: Planned
     calibrated: Planned | None
     warnings: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        return (
-            f"CollectiveResult({self.operation} of {self.size_bytes:g} bytes over "
-            f"{self.group_size} of {self.ranks} GPUs, {self.algorithm}, "
-            f"topology={self.topology!r}, time_ms={self.time_ms:.6g})"
-        )
 
     @property
     def time_ms(self) -> float:
@@ -156,7 +150,7 @@ def collective(
     else:
         raise ConfigError("topology", topology, "must be a name, a file, a table or a topology")
     groups = _groups(group, ranks)
-    planner = Planner(network)
+    planner = Planner.of(network)
     planned = planner.plan(operation, groups, size_bytes, algorithm)
     calibrated = None
     if network.protocol(groups) is not None:

@@ -125,8 +125,7 @@ def _resolve_trace(scenario: Scenario) -> Resolved:
         mesh_rows=rows if optical else None,
         mesh_cols=cols if optical else None,
     )
-    described = filled.topology
-    topology = described.to_dict() if isinstance(described, Description) else _content(described)
+    topology = _content(filled.topology)
     workload = (_trace(filled.trace_dir),)
     return _made("trace", filled, _TRACE_SECTIONS, workload, {"topology": topology})
 
@@ -137,14 +136,14 @@ def _resolve_train(scenario: TrainScenario) -> Resolved:
     filling |= {
         "zero": plan.zero,
         "global_batch": plan.global_batch,
-        "machine": plan.machine,
+        "machine": scenario.machine or plan.machine,
         "compile": scenario.compiled,
     }
     if scenario.trace_dir is None:
         filling["seq_len"] = plan.seq
     filled = replace(scenario, **filling)
     workload = _model(plan.model) if scenario.trace_dir is None else (_trace(scenario.trace_dir),)
-    made = _made("train", filled, _TRAIN_SECTIONS, workload, {"machine": _content(plan.machine)})
+    made = _made("train", filled, _TRAIN_SECTIONS, workload, {"machine": _content(filled.machine)})
     return replace(made, assumptions=(*made.assumptions, *_stack(plan.stack)))
 
 
@@ -188,8 +187,10 @@ def _made(
     )
 
 
-def _content(name: str | None) -> str | None:
-    """A file by what it says: its name and a digest; other names as they are."""
+def _content(name: str | Description | None) -> str | dict[str, Any] | None:
+    """A description, a file by what it says (name and digest), other names as they are."""
+    if isinstance(name, Description):
+        return name.to_dict()
     if name is None or not is_file_name(name):
         return name
     try:

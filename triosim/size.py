@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from triosim.engine.program import MAX_TASKS
-from triosim.errors import Infeasible, counted
+from triosim.engine.program import MAX_TASKS, check_tasks
+from triosim.errors import counted
 from triosim.jitter import MAX_SPEEDS
 from triosim.parallel.data import fill_buckets
 from triosim.parallel.plan import split_step
+from triosim.parallel.stages import check_stages
 from triosim.scenario import Scenario
 from triosim.trace import Trace
 from triosim.trace.memory import Origin, find_memory
@@ -51,13 +52,14 @@ def size_of(scenario: Scenario, trace: Trace) -> Size:
 
 
 def check_size(scenario: Scenario, trace: Trace) -> None:
-    """Raises `Infeasible` where a step needs more tasks than a program may have."""
+    """Raises `Infeasible` where a step needs more tasks than a program may have.
+
+    And `ConfigError` where a pipeline has more stages than the trace can be cut into.
+    """
+    if scenario.case == 4:
+        check_stages(trace, scenario.gpus)
     size = size_of(scenario, trace)
-    if size.tasks > MAX_TASKS:
-        what, remedy = _cause(scenario, trace, size)
-        raise Infeasible(
-            f"{what} need about {size.tasks:,} tasks, more than {MAX_TASKS:,}; {remedy}."
-        )
+    check_tasks(size.tasks, *_cause(scenario, trace, size))
 
 
 def _cause(scenario: Scenario, trace: Trace, size: Size) -> tuple[str, str]:

@@ -155,6 +155,16 @@ def test_compute_that_outlasts_the_transfer_was_slowed_while_it_lasted():
     assert ends_of(made) == [1, 4.75, 8, 6]
 
 
+def test_launches_are_not_slowed_and_do_not_stand_for_what_the_gpu_runs():
+    made = slowed(0.5, 0, links=[1.0])
+    launched = made.launch(0, "l", 2.0)
+    made.compute(0, "c", "backward", 4.0)
+    made.launch(0, "m", 10.0)
+    reduce(made, 4.0, [launched])
+    # The kernel is 2 s alone, then does 2 s of work in 3 s; the CPU takes its 12 s.
+    assert ends_of(made) == [2, 5, 12, 6]
+
+
 def test_several_transfers_at_once_slow_no_more_than_one():
     made = slowed(0.25, 0, links=[1.0, 1.0])
     wait = made.communicate([(0, "fetch", "fetch")], "w", "inputs", 2.0, over(0, 2.0), [[]])

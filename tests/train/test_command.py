@@ -7,6 +7,7 @@ import json
 import pytest
 
 from triosim.cli import main
+from triosim.network.topology.machines import load_machine
 from triosim.train import TrainScenario, train
 
 SMALL = [
@@ -59,6 +60,21 @@ def test_a_schedule_comes_from_a_file(capsys, tmp_path):
     assert (
         "--grid of 2 micro-batches: must be of 4" in run(capsys, *words, "--global-batch", "8")[2]
     )
+
+
+def test_a_topology_is_a_name_a_file_or_a_description(capsys, tmp_path):
+    """As in `simulate`; a machine's own description is the machine."""
+    described = json.dumps(load_machine("dgx-a100").description.to_dict())
+    file = tmp_path / "machine.json"
+    file.write_text(described)
+    times = {
+        json.loads(run(capsys, *words, "--json", "-")[1])["step_ms"]
+        for words in (
+            ("--machine", "dgx-a100"), ("--topology", str(file)), ("--topology", described),
+        )
+    }  # fmt: skip
+    assert len(times) == 1
+    assert "--machine {: not a description in JSON" in run(capsys, "--topology", "{")[2]
 
 
 def test_perfetto_gets_a_trace(capsys, tmp_path):

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from triosim.errors import ConfigError
+from triosim.network.topology.machines import load_machine
 from triosim.train import TrainScenario, make_plan
 
 
@@ -36,6 +37,7 @@ def test_a_batch_by_default_fills_the_pipeline():
         {"model": "llama3.1-405b", "gpus": 512, "tp": 8, "pp": 8, "rank_speed": {3: 0.5, 7: 1}},
         {"layers": 2, "hidden": 64, "heads": 4, "ffn": 128, "vocab": 100, "recompute": "full"},
         {"recompute": "selective-layer", "compile": True, "global_batch": 64},
+        {"machine": load_machine("seminar-h100").description.to_dict()},
     ],
 )
 def test_a_scenario_survives_json(settings):
@@ -75,6 +77,7 @@ def test_equal_spellings_are_equal_scenarios():
         ({"gpus": 0}, "gpus 0: must be a whole number from 1"),
         ({"gpu": "h900"}, "gpu h900: no such GPU"),
         ({"machine": "laptop"}, "machine laptop: no such topology; known are ring"),
+        ({"machine": {"kind": "web"}}, "machine web: no such kind of topology"),
         ({"stack": "pytorch"}, "stack pytorch: no such stack; known are generic"),
         ({"model": "llama9"}, "model llama9: no such model"),
         ({"rank_speed": {8: 0.5}}, "rank_speed 8: ranks go from 0 to 7"),

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from typing import NoReturn
 
 from triosim.errors import ConfigError
 from triosim.export.files import write_atomically
+from triosim.legal import MAX_WORKERS
+
+WHOLE = re.compile(r"\d{1,18}", re.ASCII)
 
 
 class FlagError(Exception):
@@ -57,17 +61,18 @@ def print_text(text: str) -> None:
             raise OSError(error.errno, error.strerror, "standard output") from None
 
 
-def read_topology(text: str) -> object:
+def read_topology(text: str, field: str = "topology") -> str | dict[str, object]:
     """A name or a file as it is, a description in JSON as a table.
 
-    Raises `ConfigError` on field "topology" where what begins with a brace is no JSON.
+    Raises `ConfigError` on the field where what begins with a brace is no JSON.
     """
     if not text.lstrip().startswith("{"):
         return text
     try:
-        return json.loads(text)
+        described: dict[str, object] = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigError("topology", text, f"not a description in JSON ({error})") from None
+        raise ConfigError(field, text, f"not a description in JSON ({error})") from None
+    return described
 
 
 def read_number(name: str, text: str) -> float:
@@ -76,6 +81,18 @@ def read_number(name: str, text: str) -> float:
         return float(text)
     except ValueError:
         raise ConfigError(name, text, "must be a number") from None
+
+
+def read_whole(name: str, text: str, most: int) -> int:
+    """A whole number from 1 that was typed for the field `name`."""
+    typed = text.strip()
+    if not (WHOLE.fullmatch(typed) and 1 <= int(typed) <= most):
+        raise ConfigError(name, typed, f"must be a whole number from 1 to {most:,}")
+    return int(typed)
+
+
+def read_workers(text: str | None) -> int | None:
+    return None if text is None else read_whole("workers", text, MAX_WORKERS)
 
 
 def write_json(place: str, text: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from triosim.commands.output import read_topology
 from triosim.errors import ConfigError
 from triosim.train import TrainScenario
 from triosim.train.scenario import read_train_scenario
@@ -18,7 +19,8 @@ HELP: Mapping[str, str] = {
     "trace_dir": "a recorded step: folder with trace.csv and tensor.csv",
     "gpu": "a name of `list gpus`",
     "gpus": "how many",
-    "machine": "a name of `list machines` or `list topologies`, or a file (default: by the GPU)",
+    "machine": "a name of `list machines` or `list topologies`, a file, or a description in JSON "
+    "(default: by the GPU)",
     "stack": "a name of `list stacks`",
     "dp_replicate": "replicas of the shards",
     "dp_shard": "ranks that parameters are sharded over; -1: what is left",
@@ -52,6 +54,7 @@ HELP: Mapping[str, str] = {
     "constants": "other values of the stack's constants, as in gemm=0.7,launch_us=5",
     "extra_ms_per_step": "time in which the CPU launches nothing",
 }
+ALIASES: Mapping[str, tuple[str, ...]] = {"machine": ("--topology",)}  # as `simulate` has it
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
@@ -66,6 +69,7 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
         alone: dict[str, Any] = {"nargs": "?", "const": "true"}
         parser.add_argument(
             f"--{field.name.replace('_', '-')}",
+            *ALIASES.get(field.name, ()),
             dest=field.name,
             metavar="VALUE",
             help=f"{about}{shown}".strip() or "of a model typed in, or of one that is changed",
@@ -92,6 +96,8 @@ def _value(name: str, kind: str, text: str) -> Any:
     """As the field's type reads it; what it cannot read stays text, which the field refuses."""
     if name == "grid":
         return Path(text).read_text(encoding="utf-8", errors="replace")
+    if name == "machine" and text.lstrip().startswith("{"):
+        return read_topology(text, name)
     if name == "rank_speed":
         return _pairs(name, text, int, "3=0.5,7=0.8")
     if name == "constants":

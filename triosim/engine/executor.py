@@ -15,8 +15,8 @@ import simpy
 from simpy.core import EmptySchedule
 
 from triosim.engine.columns import Columns
-from triosim.engine.overlap import Computation, Overlap
-from triosim.engine.program import COPY_ENGINE_PHASES, Program
+from triosim.engine.overlap import CPU, Computation, Overlap
+from triosim.engine.program import COPY_ENGINE_PHASES, LAUNCH_PHASE, Program
 from triosim.engine.repeats import Repeats, State
 from triosim.engine.timeline import Timeline
 from triosim.errors import Infeasible
@@ -79,7 +79,7 @@ class _Run:
 
     A stream's `head` is the place of the first of its tasks that has not ended. `log` is the exact
     order of events: t for the start of task t, ~t for its end. Times are those of SimPy's clock and
-    `ahead_s`.
+    `ahead_s`; `_now_s` is their sum at the event at hand.
     """
 
     def __init__(
@@ -92,6 +92,10 @@ class _Run:
     ) -> None:
         count = len(program)
         self._program = program
+        self._stream = program.stream
+        self._transfer = program.transfer
+        self._duration_s = program.duration_s
+        self._slows = 1.0 + program.overlap_slowdown > 1.0
         self._env = env
         self._fabric = fabric
         self._repeats = repeats
@@ -101,7 +105,9 @@ class _Run:
         self._dependents, self._dependents_from = columns.dependents()
         self._missing = list(map(len, program.ends))
         self._classes = [stream.rank_class for stream in program.streams]
-        self._slowed: dict[int, list[int]] = {}
+        self._computes = [
+            CPU if stream.name == LAUNCH_PHASE else stream.rank_class for stream in program.streams
+        ]
         self._overlap = Overlap(env, len(program.classes), program.overlap_slowdown)
         self._heads = [0] * len(self._queues)
         self._states = [READY] * len(self._queues)
@@ -110,7 +116,7 @@ class _Run:
         self._ends = [partial(self._end, stream) for stream in streams]
         self._deliveries = [partial(self._deliver, stream) for stream in streams]
         self._ready: deque[int] = deque()
-        self.ahead_s = 0.0
+        self.ahead_s = self._now_s = 0.0
         self.start_s = [0.0] * count
         self.end_s = [0.0] * count
         self.log: list[int] = []
@@ -128,7 +134,7 @@ class _Run:
 
     def _proceed(self, stream: int) -> None:
         """Start what is at a stream's head."""
-        queue, heads, program = self._queues[stream], self._heads, self._program
+        queue, heads = self._queues[stream], self._heads
         while heads[stream] < len(queue):
             task = queue[heads[stream]]
             if self._blockers[task]:
@@ -137,16 +143,17 @@ class _Run:
             if task in self._marks:
                 self._skip()
                 task = queue[heads[stream]]
-            transfer = program.transfer[task]
+            transfer = self._transfer[task]
             if transfer >= 0:
                 self._join(stream, transfer)
                 return
-            self.start_s[task] = self._env.now + self.ahead_s
+            self.start_s[task] = self._now_s
             self.log.append(task)
-            if program.duration_s[task] > 0:
+            duration_s = self._duration_s[task]
+            if duration_s > 0:
                 self._states[stream] = RUNNING
                 self._under_way[stream] = self._overlap.compute(
-                    self._classes[stream], program.duration_s[task], self._ends[stream]
+                    self._computes[stream], duration_s, self._ends[stream]
                 )
                 return
             self._finish(stream, task)
@@ -154,6 +161,7 @@ class _Run:
 
     def _end(self, stream: int) -> None:
         """A computation has ended."""
+        self._now_s = self._env.now + self.ahead_s
         self._states[stream] = READY
         self._finish(stream, self._queues[stream][self._heads[stream]])
         self._ready.appendleft(stream)
@@ -165,45 +173,39 @@ class _Run:
         self._missing[transfer] -= 1
         if self._missing[transfer]:
             return
-        program, now = self._program, self._env.now + self.ahead_s
+        program = self._program
         for end in program.ends[transfer]:
-            self.start_s[end] = now
+            self.start_s[end] = self._now_s
             self.log.append(end)
-            self._states[program.stream[end]] = RUNNING
+            self._states[self._stream[end]] = RUNNING
         self._under_way[stream] = self._fabric.send(
             program.loads[transfer], self._deliveries[stream]
         )
-        self._count(transfer, +1)
+        if self._slows:
+            self._count(transfer, +1)
 
     def _count(self, transfer: int, change: int) -> None:
         """Slow down the computations of the transfer's ranks until it has arrived."""
-        program = self._program
-        if not program.overlap_slowdown:
-            return
-        slowed = self._slowed.get(transfer)
-        if slowed is None:
-            slowed = self._slowed[transfer] = [
-                self._classes[program.stream[end]]
-                for end in program.ends[transfer]
-                if program.phase[end] not in COPY_ENGINE_PHASES
-            ]
-        for rank_class in slowed:
-            self._overlap.count(rank_class, change)
+        phase, classes, stream = self._program.phase, self._classes, self._stream
+        for end in self._program.ends[transfer]:
+            if phase[end] not in COPY_ENGINE_PHASES:
+                self._overlap.count(classes[stream[end]], change)
 
     def _deliver(self, stream: int) -> None:
         """The transfer at a stream's head has arrived at all of its ends."""
-        program = self._program
-        transfer = program.transfer[self._queues[stream][self._heads[stream]]]
-        self._count(transfer, -1)
-        ends = program.ends[transfer]
-        for end in ends:
-            self._states[program.stream[end]] = READY
-            self._finish(program.stream[end], end)
-        self._ready.extendleft(program.stream[end] for end in reversed(ends))
+        self._now_s = self._env.now + self.ahead_s
+        transfer = self._transfer[self._queues[stream][self._heads[stream]]]
+        if self._slows:
+            self._count(transfer, -1)
+        streams = [self._stream[end] for end in self._program.ends[transfer]]
+        for own, end in zip(streams, self._program.ends[transfer], strict=True):
+            self._states[own] = READY
+            self._finish(own, end)
+        self._ready.extendleft(reversed(streams))
         self._go_on()
 
     def _finish(self, stream: int, task: int) -> None:
-        self.end_s[task] = self._env.now + self.ahead_s
+        self.end_s[task] = self._now_s
         self.log.append(~task)
         self._under_way[stream] = None
         self._heads[stream] += 1
@@ -211,7 +213,7 @@ class _Run:
         for other in self._dependents[first[task] : first[task + 1]]:
             blockers[other] -= 1
             if not blockers[other]:
-                waiting = self._program.stream[other]
+                waiting = self._stream[other]
                 queue, head = self._queues[waiting], self._heads[waiting]
                 if self._states[waiting] == BLOCKED and queue[head] == other:
                     self._states[waiting] = READY
@@ -238,6 +240,7 @@ class _Run:
             return
         self._fabric.repeat(skipped.stretch)
         self.ahead_s = self._fabric.ahead_s = skipped.ahead_s
+        self._now_s = now + self.ahead_s
         self._blockers = skipped.blockers
         for stream, joined in enumerate(self._states):
             if joined in (JOINED, RUNNING):

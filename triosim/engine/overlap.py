@@ -3,7 +3,7 @@
 The kernels that move data take streaming multiprocessors, memory bandwidth and power from the
 computation beside them. One factor stands for all of that: a computation does the work of one
 second in 1 + slowdown seconds while at least one transfer of its rank is under way, however many
-there are. The transfers themselves are not slowed.
+there are. The transfers themselves are not slowed, nor is what the CPU does.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable
 import simpy
 
 from triosim.network.clock import Alarm, after
+
+CPU = -1  # stands for the rank class of what no transfer slows: the last entry of each list
 
 
 class Computation:
@@ -43,13 +45,16 @@ class Computation:
 
 
 class Overlap:
-    """The running computation of each rank class, and how many of its transfers are under way."""
+    """The running computation of each rank class, and how many of its transfers are under way.
+
+    Launches run on the `CPU` beside it.
+    """
 
     def __init__(self, env: simpy.Environment, rank_classes: int, slowdown: float) -> None:
         self._env = env
         self._slowed = 1.0 + slowdown
-        self._transfers = [0] * rank_classes
-        self._running: list[Computation | None] = [None] * rank_classes
+        self._transfers = [0] * (rank_classes + 1)
+        self._running: list[Computation | None] = [None] * (rank_classes + 1)
 
     def compute(
         self, rank_class: int, duration_s: float, done: Callable[[], object]
@@ -57,8 +62,8 @@ class Overlap:
         """Start a computation now; `done` is called when it ends."""
         stretch = self._slowed if self._transfers[rank_class] else 1.0
         computation = self._running[rank_class] = Computation(duration_s, stretch, done)
-        computation.since = self._env.now
-        self._set(rank_class, computation)
+        now = computation.since = self._env.now
+        self._set(rank_class, computation, now)
         return computation
 
     def count(self, rank_class: int, change: int) -> None:
@@ -66,33 +71,31 @@ class Overlap:
 
         Where the rate changes, book what was done at the old one and go on at the new one.
         """
-        self._transfers[rank_class] += change
+        moving = self._transfers[rank_class] = self._transfers[rank_class] + change
         computation = self._running[rank_class]
-        if computation is None:
-            return
-        stretch = self._slowed if self._transfers[rank_class] else 1.0
-        if stretch != computation.stretch:
-            now = self._env.now
-            passed_s = (now - computation.since) / computation.stretch
-            computation.work_s = max(0.0, computation.work_s - passed_s)
-            computation.since, computation.stretch = now, stretch
-            if computation.end_s < computation.rings_s:
-                assert computation.alarm is not None
-                computation.alarm.cancel()
-                self._set(rank_class, computation)
+        if computation is None or moving - max(change, 0):
+            return  # nothing runs, or beside others that go on moving
+        now = self._env.now
+        passed_s = (now - computation.since) / computation.stretch
+        computation.work_s = max(0.0, computation.work_s - passed_s)
+        computation.since, computation.stretch = now, self._slowed if moving else 1.0
+        if computation.end_s < computation.rings_s:
+            assert computation.alarm is not None
+            computation.alarm.cancel()
+            self._set(rank_class, computation, now)
 
-    def _set(self, rank_class: int, computation: Computation) -> None:
+    def _set(self, rank_class: int, computation: Computation, now: float) -> None:
         """NOTE: an end that moves back needs no new alarm before the old one has rung; that saves
         two of three where transfers come and go."""
-        now, end_s = self._env.now, computation.end_s
-        computation.rings_s = end_s
+        end_s = computation.rings_s = computation.end_s
         computation.alarm = after(
             self._env, end_s - now, lambda _: self._ring(rank_class, computation)
         )
 
     def _ring(self, rank_class: int, computation: Computation) -> None:
-        if computation.end_s > self._env.now:
-            self._set(rank_class, computation)
+        now = self._env.now
+        if computation.end_s > now:
+            self._set(rank_class, computation, now)
             return
         self._running[rank_class] = None
         computation.done()

@@ -251,8 +251,19 @@ class Program:
         return position
 
 
+def check_tasks(tasks: int, what: str, remedy: str) -> None:
+    """Refuse a step before it is written, in one sentence with its estimated number of tasks.
+
+    `what` makes it so large, in the plural; `remedy` says what would be small enough. Raises
+    `Infeasible` above `MAX_TASKS`.
+    """
+    if tasks > MAX_TASKS:
+        raise Infeasible(f"{what} need about {tasks:,} tasks, more than {MAX_TASKS:,}; {remedy}.")
+
+
 def refuse_more() -> NoReturn:
+    """For what no estimate counts: tensors that are evicted and fetched again."""
     raise Infeasible(
-        f"This scenario needs more than {MAX_TASKS:,} tasks; use fewer micro-batches, fewer "
-        "accumulated batches, or let identical GPUs be folded."
+        f"This scenario needs more than {MAX_TASKS:,} tasks; use fewer micro-batches or "
+        "accumulated batches, or more memory where tensors are fetched time and again."
     )

@@ -7,7 +7,7 @@ only when all of them are known; `settle` then makes the links and puts each loa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,9 +27,13 @@ class Pending(Load):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Carried(Load):
-    """A load on numbered links, and what carries it; `protocol` is None for ideal links."""
+    """A load on numbered links, and what carries it; `protocol` is None for ideal links.
+
+    `groups` are the ranks that take part, shape (groups, members); of a send source and target.
+    """
 
     operation: str
+    groups: Ints = field(compare=False)
     algorithm: str
     protocol: str | None
 
@@ -46,7 +50,7 @@ class Cluster:
     ) -> None:
         self.topology = topology
         self._algorithm = algorithm
-        self._planner = Planner(topology)
+        self._planner = Planner.of(topology)
         self._protocol = protocol
         self._fold = fold
         self._everyone = one_group(topology.ranks)
@@ -138,6 +142,7 @@ class _Spread:
             sent_bytes=pending.sent_bytes,
             then=tuple(parts[1:]),
             operation=planned.operation,
+            groups=planned.groups,
             algorithm=planned.algorithm,
             protocol=cost.protocol,
         )

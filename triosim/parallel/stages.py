@@ -118,6 +118,12 @@ class CountedStages(Stages):
 @lru_cache(maxsize=64)
 def cut_stages(trace: Trace, stages: int, rule: str) -> Stages:
     """Cut by "time" (the largest stage is as small as possible) or by "count" (as TrioSim)."""
+    check_stages(trace, stages)
+    return _by_count(trace, stages) if rule == "count" else _by_time(trace, stages)
+
+
+def check_stages(trace: Trace, stages: int) -> None:
+    """Raises `ConfigError` on the number of GPUs where not every stage gets an operator."""
     forward = trace.phase("forward")
     if stages > len(forward):
         raise ConfigError(
@@ -128,7 +134,6 @@ def cut_stages(trace: Trace, stages: int, rule: str) -> Stages:
             if forward
             else "case 4 needs forward operators and the trace has none",
         )
-    return _by_count(trace, stages) if rule == "count" else _by_time(trace, stages)
 
 
 def _by_count(trace: Trace, stages: int) -> Stages:

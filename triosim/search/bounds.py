@@ -197,7 +197,10 @@ def alone(plan: Plan) -> Plan:
         mesh = training_mesh(count, cp=sizes["cp"], tp=sizes["tp"])
         link = LinkSpec(bytes_per_s=plan.gpu.link_bytes_per_s)
         return replace(
-            plan, mesh=mesh, sizes=sizes, topology=topology_of(plan.machine, count, link)
+            plan,
+            mesh=mesh,
+            sizes=sizes,
+            topology=topology_of(plan.scenario.machine or plan.machine, count, link),
         )
     return plan
 

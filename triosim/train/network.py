@@ -27,7 +27,7 @@ class Wires:
         self._plan = plan
         self._fold = fold
         self._cluster = Cluster(plan.topology, protocol=True, fold=fold)
-        self._planner = Planner(plan.topology)
+        self._planner = Planner.of(plan.topology)
         self._groups: dict[tuple[str, int], Ints] = {}
         self._planned: dict[tuple[str, str, int, float], Planned] = {}
         self._loads: dict[int, Load] = {}

@@ -49,7 +49,7 @@ class Plan:
 
     `sizes` has the mesh's axes with what -1 stood for, and ep; `virtual_stages[k]` are the units of
     the k-th part of the model; `seq` are the tokens of a sample. With a `trace`, `model` has only
-    its name and number of layers.
+    its name and number of layers. `machine` is what a person calls it.
     """
 
     scenario: TrainScenario

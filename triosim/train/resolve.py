@@ -9,7 +9,7 @@ from triosim.hardware import Gpu, load_gpu
 from triosim.mesh import expert_mesh, training_mesh
 from triosim.mesh.device_mesh import nearest
 from triosim.network.topology.base import LinkSpec, Topology
-from triosim.network.topology.describe import topology_of
+from triosim.network.topology.describe import Description, topology_of
 from triosim.network.topology.machines import load_machine, machine_names
 from triosim.schedules import Schedule, make_schedule, read_grid
 from triosim.trace import Trace, load_trace
@@ -59,7 +59,7 @@ def make_plan(scenario: TrainScenario) -> Plan:
         model=model,
         gpu=gpu,
         stack=stack,
-        machine=machine,
+        machine=machine if isinstance(machine, str) else f"as described ({machine.kind})",
         topology=_topology(machine, scenario.gpus, gpu),
         mesh=mesh,
         sizes=sizes,
@@ -148,7 +148,7 @@ def _batches(scenario: TrainScenario, sizes: Mapping[str, int]) -> tuple[int, in
     return count, scenario.global_batch
 
 
-def _topology(machine: str, gpus: int, gpu: Gpu) -> Topology:
+def _topology(machine: str | Description, gpus: int, gpu: Gpu) -> Topology:
     """Generic topologies are made of links as fast as the GPU's, without latency."""
     try:
         return topology_of(machine, gpus, LinkSpec(bytes_per_s=gpu.link_bytes_per_s))

@@ -41,7 +41,7 @@ class Band(NamedTuple):
     high_ms: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainResult(Result):
     """One simulated training step.
 

@@ -19,6 +19,7 @@ from triosim.legal import (
     read_json,
     saved_fields,
 )
+from triosim.network.topology.description import Description
 from triosim.schedules import SCHEDULES
 from triosim.workload import Transformer, from_config, load_model
 
@@ -90,9 +91,9 @@ class TrainScenario:
     do over the mean. After the modules `graph_breaks` of each layer, as in "self_attn,mlp", the
     graph of torch.compile breaks. `compile` and `fused_optimizer` None are the stack's own.
     `prefill` runs forward only, up to the first token. `machine` is a name of `list machines`, a
-    topology's name or a file; None follows from the GPU. `rank_speed` maps ranks to speeds (0.5:
-    half), `constants` names of the stack's constants to other values; both are kept as sorted
-    pairs. `extra_ms_per_step` is time in which the CPU launches nothing.
+    topology's name, file or description (also as a dict); None follows from the GPU. `rank_speed`
+    maps ranks to speeds (0.5: half), `constants` names of the stack's constants to other values;
+    both are kept as sorted pairs. `extra_ms_per_step` is time in which the CPU launches nothing.
 
     Raises `ConfigError` naming the field, its value and what would be legal.
     """
@@ -115,7 +116,7 @@ class TrainScenario:
     expert_ffn: int | None = None
     gpu: str = "h100-sxm"
     gpus: int = 8
-    machine: str | None = None
+    machine: str | Description | None = None
     stack: str = "generic"
     dp_replicate: int = 1
     dp_shard: int = -1
@@ -182,8 +183,13 @@ class TrainScenario:
         if self.grid is not None and not isinstance(self.grid, str):
             raise ConfigError("grid", self.grid, "must be text with a line for each stage")
         self._set("graph_breaks", _names(self.graph_breaks))
+        machine: object = self.machine  # a table where a file or a caller gives one
+        if isinstance(machine, Mapping):
+            self._set("machine", _described(machine))
         for name in ("config", "trace_dir", "machine"):
             text = getattr(self, name)
+            if name == "machine" and isinstance(text, Description):
+                continue
             if text is not None and (not isinstance(text, str) or not text or "\0" in text):
                 raise ConfigError(name, text, "must be a name or a path, as text")
         self._set("gpu", load_gpu(self.gpu).name)
@@ -264,6 +270,8 @@ class TrainScenario:
             values["rank_speed"] = {str(rank): speed for rank, speed in self.speeds.items()}
         if self.constants is not None:
             values["constants"] = dict(self.constants)
+        if isinstance(self.machine, Description):
+            values["machine"] = self.machine.to_dict()
         return {"schema_version": SCHEMA_VERSION, **values}
 
     @classmethod
@@ -306,6 +314,13 @@ def _choice(name: str, value: object, legal: tuple[Any, ...]) -> object:
             return known
     names = ", ".join("none given" if known is None else str(known).lower() for known in legal)
     raise ConfigError(name, value, f"must be one of {names}")
+
+
+def _described(table: Mapping[str, Any]) -> Description:
+    try:
+        return Description.from_dict(table)
+    except ConfigError as error:
+        raise ConfigError("machine", error.value, error.problem) from None
 
 
 def _names(value: object) -> str | None:

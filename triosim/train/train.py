@@ -13,6 +13,7 @@ from triosim.train.plan import Plan
 from triosim.train.resolve import make_plan
 from triosim.train.result import TrainResult
 from triosim.train.scenario import TrainScenario
+from triosim.train.size import check_size
 from triosim.train.step import StepWriter
 
 
@@ -35,6 +36,7 @@ def simulate_step(scenario: TrainScenario, *, fold: bool = True) -> TrainResult:
 
 def run_plan(plan: Plan, *, fold: bool = True) -> TrainResult:
     """Write a plan's step and execute it."""
+    check_size(plan)
     with _all_stays():
         writer = StepWriter(plan, fold=fold)
         timeline = execute(writer.write())

@@ -105,3 +105,15 @@ def test_laying_out_only_what_the_library_has_changes_nothing(name, ranks, op):
 def test_no_ranks_apart_cost_nothing():
     got = Planner(switch(4)).plan("all-reduce", np.arange(4)[:, None], 1e9)
     assert (got.time_s, got.busiest_share, got.group_size) == (0.0, 0.0, 1)
+
+
+def test_what_is_laid_out_serves_the_next_step_unless_it_is_large(monkeypatch):
+    network, groups = switch(16), one_group(16)
+    first = Planner.of(network).plan("all-reduce", groups, 1e6)
+    again = Planner.of(network).plan("all-reduce", groups, 1e9)
+    assert again.candidates_s == Planner(network).plan("all-reduce", groups, 1e9).candidates_s
+    assert Planner.of(network).plan("all-reduce", groups, 1e6).pattern is first.pattern
+    monkeypatch.setattr("triosim.network.collectives.planned.KEPT_NUMBERS", 0)
+    large = Planner.of(switch(8))
+    large.plan("all-reduce", one_group(8), 1e6)
+    assert Planner.of(large.topology) is not large

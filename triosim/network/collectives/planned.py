@@ -12,28 +12,33 @@ from triosim.network.collectives import library
 from triosim.network.collectives.choose import attempt, cheapest, compared, lay_out
 from triosim.network.collectives.library import Cost, Library
 from triosim.network.collectives.pattern import Pattern
-from triosim.network.topology.base import Ints, Topology
+from triosim.network.topology.base import Floats, Ints, Topology
 
 AUTO = "auto"
+KEPT_TOPOLOGIES, KEPT_NUMBERS = 2, 6_000_000  # up to 48 MB of patterns on each
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Planned:
-    """One collective of a size on a topology.
+    """One collective of a size on a topology, in each of some groups: shape (groups, members).
 
     `candidates_s` are the times of all algorithms compared ("auto"); `why` says in a sentence what
-    decided. `busiest_share` of the array passes the link that is busy longest.
+    decided. The pattern's links can carry `capacity_bytes_per_s`.
     """
 
     operation: str
     algorithm: str
     size_bytes: float
-    group_size: int
+    groups: Ints
     pattern: Pattern
     cost: Cost
     why: str
     candidates_s: Mapping[str, float]
-    busiest_share: float
+    capacity_bytes_per_s: Floats
+
+    @property
+    def group_size(self) -> int:
+        return int(self.groups.shape[1])
 
     @property
     def latency_s(self) -> float:
@@ -44,6 +49,16 @@ class Planned:
         """The time on an otherwise idle network."""
         return self.cost.time_s(self.pattern, self.size_bytes)
 
+    @property
+    def busiest_share(self) -> float:
+        """The share of the array that passes the link that is busy longest."""
+        shares = self.pattern.shares()
+        used = np.flatnonzero(shares)
+        if not len(used):
+            return 0.0
+        busy = shares[used] / self.capacity_bytes_per_s[used]
+        return float(shares[used[np.argmax(busy)]])
+
 
 class Planner:
     """Plans collectives on one topology; each operation on the same groups is laid out once."""
@@ -53,6 +68,19 @@ class Planner:
         self._library = Library(topology)
         # None for what cannot be done on this topology.
         self._patterns: dict[tuple[object, ...], dict[str, Pattern | None]] = {}
+        self._numbers = 0
+
+    @classmethod
+    def of(cls, topology: Topology) -> Planner:
+        """The topology's planner with what it has laid out for earlier steps.
+
+        The last two are kept, as long as they are small.
+        """
+        planner = _kept.pop(topology, None) or cls(topology)
+        _kept[topology] = planner
+        for other in list(_kept)[:-KEPT_TOPOLOGIES]:
+            _kept.pop(other, None)
+        return planner
 
     def plan(
         self,
@@ -80,12 +108,12 @@ class Planner:
             operation=operation,
             algorithm=choice.algorithm,
             size_bytes=size_bytes,
-            group_size=groups.shape[1],
+            groups=groups,
             pattern=choice.pattern,
             cost=costs[id(choice.pattern)],
             why=choice.why,
             candidates_s=choice.times_s,
-            busiest_share=self._busiest(choice.pattern),
+            capacity_bytes_per_s=self.topology.capacity_bytes_per_s,
         )
 
     def _calibrated(
@@ -127,20 +155,26 @@ class Planner:
         key = (operation, groups.shape, groups.tobytes())
         laid = self._patterns.setdefault(key, {})
         if algorithm != AUTO:
-            if laid.get(algorithm) is None:
-                laid[algorithm] = lay_out(operation, algorithm, groups, self.topology)
             names = [algorithm]
+            if laid.get(algorithm) is None:
+                made = lay_out(operation, algorithm, groups, self.topology)
+                self._add(laid, algorithm, groups, made)
         elif names is None:
             names = compared(operation, groups.shape[1])
         for name in names:
             if name not in laid:
-                laid[name] = attempt(operation, name, groups, self.topology)
+                self._add(laid, name, groups, attempt(operation, name, groups, self.topology))
         return {name: pattern for name in names if (pattern := laid[name]) is not None}
 
-    def _busiest(self, pattern: Pattern) -> float:
-        shares = pattern.shares()
-        used = np.flatnonzero(shares)
-        if not len(used):
-            return 0.0
-        busy = shares[used] / self.topology.capacity_bytes_per_s[used]
-        return float(shares[used[np.argmax(busy)]])
+    def _add(
+        self, laid: dict[str, Pattern | None], name: str, groups: Ints, pattern: Pattern | None
+    ) -> None:
+        """Note a pattern; a planner that has grown large is not kept for later steps."""
+        laid[name] = pattern
+        for phase in pattern.phases if pattern is not None else ():
+            self._numbers += 2 * (len(phase.links) + groups.size * len(phase.moves))
+        if self._numbers > KEPT_NUMBERS:
+            _kept.pop(self.topology, None)
+
+
+_kept: dict[Topology, Planner] = {}

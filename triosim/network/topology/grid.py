@@ -62,6 +62,9 @@ class Grid:
         # NOTE: looking coordinates up takes a third of the time of dividing for them.
         self._at = [place // stride % n for n, stride in zip(sides, self._strides, strict=True)]
         self._cables = [self._starts(j) for j in range(len(sides))]
+        # By end - start, negative ones from the back: what goes ahead, and the way's latency.
+        self._ahead = [self._shares_ahead(j) for j in range(len(sides))]
+        self._way_s = [self._ways_s(j) for j in range(len(sides))]
         counts = [2 * len(cables) for cables in self._cables]
         self.capacity_bytes_per_s: Floats = np.repeat(
             [link.capacity_bytes_per_s for link in self._links], counts
@@ -115,28 +118,42 @@ class Grid:
         self, j: int, place: Ints, moved: Ints, start: Ints, end: Ints, size: Floats
     ) -> tuple[Floats, Floats]:
         """Loads of messages that move along dimension j, there and back."""
-        ahead = self._ahead(j, start, end)
+        ahead = self._ahead[j][end - start]
         return (
             self._covered(j, place, moved, start, end, size * ahead),
             self._covered(j, moved, place, end, start, size * (1.0 - ahead)),
         )
 
-    def _ahead(self, j: int, start: Ints, end: Ints) -> Floats:
-        """The share of what goes from start to end that goes towards higher coordinates."""
+    def _shares_ahead(self, j: int) -> Floats:
+        """The share of what goes between coordinates that goes towards higher ones."""
+        n = self._sides[j]
         if not self._wrapped[j]:
-            return np.asarray(start < end, dtype=np.float64)
-        twice = 2 * ((end - start) % self._sides[j])
-        return np.where(twice < self._sides[j], 1.0, 0.5 * (twice == self._sides[j]))
+            return np.repeat([1.0, 0.0], n)
+        twice = 2 * np.arange(n)
+        return np.tile(np.where(twice < n, 1.0, 0.5 * (twice == n)), 2)
+
+    def _ways_s(self, j: int) -> Floats:
+        """Seconds that a message pays between coordinates."""
+        n = self._sides[j]
+        up = np.arange(n)
+        hops = np.concatenate((up, up[::-1] + 1))
+        if self._wrapped[j]:
+            hops = np.minimum(hops, n - hops)
+        return np.asarray(hops * self._links[j].latency_s, dtype=np.float64)
 
     def _covered(
         self, j: int, first: Ints, last: Ints, start: Ints, end: Ints, size: Floats
     ) -> Floats:
         """Sums over the cables from each first place up to its last, round the ring if need be."""
-        if not size.any():  # NOTE: halves an algorithm whose messages all go one way
+        going = np.flatnonzero(size)
+        if not len(going):  # NOTE: halves an algorithm whose messages all go one way
             return np.zeros(self._places)
+        if len(going) < len(size):
+            first, last, size = first[going], last[going], size[going]
+            start, end = start[going], end[going]
         around = end < start
         place, change = np.concatenate((first, last)), np.concatenate((size, -size))
-        line = (first - start * self._strides[j])[around]
+        line = first[around] - start[around] * self._strides[j]
         return self._running(j, place, change, line, size[around])
 
     def _running(self, j: int, place: Ints, change: Floats, line: Ints, around: Floats) -> Floats:
@@ -176,11 +193,8 @@ class Grid:
 
     def latency_s(self, source: Ints, target: Ints) -> Floats:
         total = np.zeros(np.broadcast(source, target).shape)
-        for j, n in enumerate(self._sides):
-            hops = np.abs(self._at[j][source] - self._at[j][target])
-            if self._wrapped[j]:
-                hops = np.minimum(hops, n - hops)
-            total += hops * self._links[j].latency_s
+        for at, way_s in zip(self._at, self._way_s, strict=True):
+            total += way_s[at[target] - at[source]]
         return total
 
     def passing(self, link: int, source: Ints, target: Ints) -> Floats:
@@ -195,7 +209,7 @@ class Grid:
         block = n * stride
         here = (source // block == place // block) & (target % stride == place % stride)
         start, end, at = source // stride % n, target // stride % n, place // stride % n
-        ahead = self._ahead(j, start, end)
+        ahead = self._ahead[j][end - start]
         if back:
             start, end, ahead = end, start, 1.0 - ahead
         passes = here & ((at - start) % n < (end - start) % n)

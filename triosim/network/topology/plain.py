@@ -148,7 +148,9 @@ def _tier(place: str, table: Mapping[str, Any], below: Sequence[Tier]) -> Tier:
         if "links" not in table and (downlinks / ratio).is_integer():
             links = int(downlinks / ratio)
         lower = below[-1].link
-        link = replace(lower, bytes_per_s=lower.bytes_per_s * downlinks / (ratio * links))
+        gb_per_s = lower.bytes_per_s * downlinks / (ratio * links) / 1e9
+        # As read from a file: not every number of bytes is some number of GB/s in floating point.
+        link = replace(lower, bytes_per_s=gb_per_s * 1e9)
         if "link" in table:
             link = read_link(f"{place}.link", table["link"], link)
     elif "link" in table:

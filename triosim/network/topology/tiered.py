@@ -54,6 +54,7 @@ class Tiered:
         self._link: list[Ints] = []  # of each tier: the way up of each GPU, numbered in the tier
         self._offset: list[int] = []  # of each tier: its first way up among all links
         self._count: list[int] = []  # of each tier: ways up
+        self._met: tuple[Ints, Ints, Ints] | None = None  # the pairs that were last asked about
         child, inside = gpu, 1
         capacity: list[Floats] = []
         latency: list[Floats] = []
@@ -97,15 +98,19 @@ class Tiered:
 
     def _add(self, loads: Floats, t: int, up: Ints, down: Ints, size_bytes: Floats) -> None:
         first, count = self._offset[t], self._count[t]
-        loads[first : first + count] += np.bincount(up, size_bytes, count)
-        loads[first + count : first + 2 * count] += np.bincount(down, size_bytes, count)
+        loads[first : first + count] = np.bincount(up, size_bytes, count)
+        loads[first + count : first + 2 * count] = np.bincount(down, size_bytes, count)
 
     def _meeting(self, source: Ints, target: Ints) -> Ints:
         """The tier whose switch joins each pair; -1 for a rank and itself."""
+        # NOTE: a move's traffic and its latency are asked about the same arrays.
+        if self._met is not None and self._met[0] is source and self._met[1] is target:
+            return self._met[2]
         meet = np.full(len(source), len(self.tiers) - 1, dtype=np.int64)
         for t in reversed(range(len(self.tiers) - 1)):
             meet[self._switch[t][source] == self._switch[t][target]] = t
         meet[source == target] = -1
+        self._met = source, target, meet
         return meet
 
     def exchange(self, groups: Ints, size_bytes: float) -> Floats:
