@@ -28,6 +28,8 @@ CSS = """
   min-height: 2.5rem; padding: 0 1rem;
   border: 1px solid rgba(128, 132, 149, 0.5); border-radius: 0.5rem;
 }
+/* Streamlit writes text that a spreadsheet would run; the pages' own tables do not. */
+[data-testid="stElementToolbarButton"]:has([aria-label^="Download as CSV"]) { display: none; }
 /* It draws nothing and must not take a gap. */
 .st-key-watch { position: absolute; }
 /* What a figure's own legend says, where that has no room. */

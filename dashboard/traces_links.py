@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-import streamlit as st
-from streamlit.errors import StreamlitAPIException
-
-from dashboard import rejected
-from dashboard.frame import FRAME, frame_value
-from dashboard.links import Link, Parameters, shipped_traces
-from dashboard.settings import VERSION
+from dashboard.address import Raw, here, put_right, read_parameters
+from dashboard.links import Link, shipped_traces
 from dashboard.traces_store import absent, is_upload
 from triosim.errors import ConfigError
 from triosim.hardware import KINDS, gpu_names
@@ -37,30 +32,13 @@ def default_trace() -> str:
     return FIRST_TRACE if FIRST_TRACE in shipped_traces() else DEFAULT_TRACE
 
 
-def read_view(raw: Mapping[str, Sequence[str]], traces: Sequence[str]) -> Link:
+def read_view(raw: Raw, traces: Sequence[str]) -> Link:
     """What an address means; parts that are not accepted count as absent, with a sentence each."""
-    version = raw.get("v", [VERSION])
-    if list(version) != [VERSION]:
-        said = " and ".join(version) or "(empty)"
-        sentence = f"v {said}: this page reads links of version {VERSION}, so nothing in this link "
-        return Link(values={}, parameters={"v": VERSION}, rejected=[sentence + "is used."])
-    parameters: Parameters = {"v": VERSION}
-    wrong: list[str] = []
-    for name, texts in raw.items():
-        if name == "v":
-            continue
-        try:
-            parameters[name] = _value(name, texts, traces)
-        except ConfigError as error:
-            wrong.append(error.named(name))
-    return Link(values={}, parameters=parameters, rejected=wrong)
+    return read_parameters(raw, partial(_value, traces))
 
 
-def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list[str]:
+def _value(traces: Sequence[str], name: str, texts: Sequence[str]) -> str | list[str]:
     shown = " and ".join(texts) or "(empty)"
-    if name in FRAME:
-        frame_value(name, texts)
-        return texts[0]
     if name not in NAMES:
         raise ConfigError(name, shown, "this page has no such setting")
     if name not in MANY and len(texts) != 1:
@@ -80,19 +58,9 @@ def _value(name: str, texts: Sequence[str], traces: Sequence[str]) -> str | list
 
 def set_to() -> Mapping[str, Sequence[str]]:
     """What is being looked at, as the address has it."""
-    return {name: st.query_params.get_all(name) for name in NAMES if name in st.query_params}
+    return {name: texts for name, texts in here().items() if name in NAMES}
 
 
 def read_address(traces: Sequence[str], arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
-    raw = {name: st.query_params.get_all(name) for name in st.query_params}
-    link = read_view(raw, traces)
-    if arrived and raw:
-        for name in NAMES:
-            st.session_state.pop(name, None)
-    rejected.note("traces", link.rejected, arrived=arrived)
-    if link.rejected:
-        # Bound parameters cannot be written; their widgets drop what they cannot read themselves.
-        with contextlib.suppress(StreamlitAPIException):
-            st.query_params.from_dict(link.parameters)
-            st.rerun()
+    put_right("traces", read_view(here(), traces), NAMES, arrived=arrived)

@@ -196,9 +196,11 @@ def _read_tables(found: Mapping[str, tuple[str, bytes]], max_bytes: int) -> dict
 
 
 def _unpacked(name: str, data: bytes, max_bytes: int) -> bytes:
-    if not data.startswith(GZIP):
-        return data
-    return "".join(Source(name=name, data=data, max_bytes=max_bytes).text()).encode()
+    return _text(name, data, max_bytes).encode() if data.startswith(GZIP) else data
+
+
+def _text(name: str, data: bytes, max_bytes: int) -> str:
+    return "".join(Source(name=name, data=data, max_bytes=max_bytes).text())
 
 
 def _convert(
@@ -208,7 +210,7 @@ def _convert(
     meta: dict[str, Any] = {}
     if "meta.json" in found:
         label, data = found["meta.json"]
-        meta = json.loads(_unpacked(label, data, max_bytes).decode("utf-8-sig", "replace"))
+        meta = json.loads(_text(label, data, max_bytes))
     trace, report = convert(*recordings, step=step, name=name, meta=meta, max_bytes=max_bytes)
     with TemporaryDirectory(prefix="triosim-read-") as folder:
         write_trace(trace, folder)

@@ -27,6 +27,8 @@ DIGITS = 12
 MAX_UPLOADS = 4  # of one session
 MAX_FOLDERS = 24  # of all sessions
 MAX_STORED = 512 * 2**20  # bytes
+# Found once: what a link or a browser says is looked up here, and never part of a path.
+SHIPPED = {file.parent.name: file.parent for file in sorted(SAMPLE_TRACES.glob("*/trace.csv"))}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,10 +86,12 @@ def keep(upload: Upload) -> None:
 def folder_of(name: str) -> Path:
     """The folder of a trace: a shipped one, or one that this session has uploaded.
 
-    Raises `ConfigError` where the session has no such upload.
+    Raises `ConfigError` where there is none of that name.
     """
     if not is_upload(name):
-        return SAMPLE_TRACES / name
+        if name not in SHIPPED:
+            raise ConfigError("trace_dir", name, f"must be one of {', '.join(SHIPPED)}")
+        return SHIPPED[name]
     upload = uploads().get(name)
     if upload is None:
         raise ConfigError("trace_dir", name, absent(name))

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboard.export import file_button
 from dashboard.plain import plain, short
 from dashboard.runner import result_of
 from dashboard.timeline import show, style
@@ -18,6 +19,7 @@ from dashboard.traces_table import operators_of, tensors_of
 from tracer.convert import Report
 from triosim import Scenario, Trace
 from triosim.errors import TrioSimError
+from triosim.export.table import to_csv
 from triosim.figures import memory_figure, roofline_scatter, time_treemap
 from triosim.figures.roofline import computing
 from triosim.figures.text import memory_text, operator_text, share_text
@@ -89,6 +91,7 @@ def _operators_tab(chosen: str, trace: Trace) -> None:
         placeholder="",
         column_config=_operator_columns(),
     )
+    file_button("Operators (CSV)", "operators.csv", lambda: to_csv(rows).encode())
 
 
 def _operators_shown(rows: pd.DataFrame) -> pd.DataFrame:
@@ -237,6 +240,7 @@ def _tensors_tab(chosen: str, trace: Trace) -> None:
             "last": "by ",
         },
     )
+    file_button("Tensors (CSV)", "tensors.csv", lambda: to_csv(tensors).encode())
 
 
 def _source_tab(chosen: str, trace: Trace) -> None:

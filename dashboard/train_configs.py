@@ -80,7 +80,7 @@ def _check_range(name: str, value: Any) -> None:
         low = 0 if value == 0 and setting.low == 0 else setting.low
         if not low <= value <= setting.high:
             legal = f"must be a whole number from {range_text(setting.low, setting.high)}"
-            raise ConfigError(name, f"{value:.6g}", legal)
+            raise ConfigError(name, f"{value:.6g}" if value < 1e15 else value, legal)
 
 
 def path_of(name: str | None) -> Path:

@@ -166,3 +166,23 @@ def test_the_command(tmp_path, capsys):
     assert points[1]["metrics"]["step_ms"] == alone
     assert main(["sweep", str(path), "--metric", "speed"]) == 2
     assert "--metric speed: must be one of step_ms" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        ("[sweep]\ntp = [3, 5]", [], "No point of 2 has an answer and fits in memory; 1 because: "),
+        (
+            '[scenario]\nmodel = "llama3-70b"\ngpus = 1\n[sweep]\nmicro_batch_size = [1, 2]',
+            [], "No point of 2 has an answer and fits in memory; 2 because: does not fit",
+        ),
+        ("[scenario]\ncase = 1\n[sweep]\ngpus = [1]", ["--metric", "mfu"], "mfu: no point of"),
+    ],
+)  # fmt: skip
+def test_the_command_fails_where_no_point_has_a_place(tmp_path, capsys, text, options, sentence):
+    path = tmp_path / "spec.toml"
+    path.write_text(text)
+    assert main(["sweep", str(path), "--quiet", *options]) == 1
+    shown = capsys.readouterr()
+    assert f"triosim: {sentence}" in shown.err
+    assert "left out" in shown.out or options

@@ -20,6 +20,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from tracer.models import file_name
 from triosim.errors import ConfigError
+from triosim.files import replace_files, replacing
 
 ITERATIONS = 43
 # One to warm up, one to time, one for the profiler to warm up, one to record.
@@ -81,12 +82,13 @@ def record(
             bar.update()
 
         times_s = _time(counted, plain=iters - 2, gpu=gpu)
-        _profile(counted, profiler, graph, gpu=gpu)
+        with replacing(profiler, graph) as beside:
+            _profile(counted, *beside, gpu=gpu)
     known = {"name": file_name(name), "batch_size": batch_size, **facts, "iters": iters}
     meta = _meta(known, times_s, gpu=gpu)
-    text = json.dumps(meta, indent=2) + "\n"
-    for file in (f"meta_{label}.json", "meta.json"):  # the second: of the last recording here
-        (folder / file).write_text(text, encoding="utf-8")
+    text = f"{json.dumps(meta, indent=2)}\n".encode()
+    files = (f"meta_{label}.json", "meta.json")  # the second: of the last recording here
+    replace_files({folder / file: text for file in files})
     return Recording(profiler=profiler, graph=graph, meta=meta)
 
 

@@ -15,6 +15,7 @@ from tracer.convert.source import Source
 from triosim.errors import TraceFormatError
 
 MAX_VALUE_CHARACTERS = 64 * 2**20  # one event or node; an optimizer's lists reach a few MiB
+LEAST_ITEM_BYTES = 32  # an event or node with less in it says nothing, and millions take minutes
 MAX_REPAIRS = 10_000
 MAX_REPAIRED_CHARACTERS = 2**16  # of one item, so that a hostile file cannot make the search slow
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -80,7 +81,10 @@ class Reader:
         self._at += 1
         index = 0
         where = key or "the list"
+        most = self.source.max_bytes // LEAST_ITEM_BYTES + 1
         while self._peek() != "]":
+            if index >= most:
+                raise self._error(f"{where} has more than {most:,} entries; record fewer steps")
             yield Item(key, index, self._value(f"{where}[{index}]"))
             index += 1
             self._separator("]")

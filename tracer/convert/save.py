@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import astuple
 from pathlib import Path
 
+import pandas as pd
+
 from tracer.convert.communication import HEADER
 from tracer.convert.report import Report
+from triosim.export.files import write_atomically
+from triosim.export.table import to_csv
 from triosim.trace import Trace, write_trace
 
 
@@ -19,7 +22,5 @@ def save(trace: Trace, report: Report, folder: str | Path) -> None:
     if not report.communications:
         path.unlink(missing_ok=True)  # of an earlier conversion into the same folder
         return
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEADER)
-        writer.writerows(astuple(one) for one in report.communications)
+    table = pd.DataFrame([astuple(one) for one in report.communications], columns=list(HEADER))
+    write_atomically(path, to_csv(table))

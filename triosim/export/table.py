@@ -6,7 +6,8 @@ import pandas as pd
 
 from triosim.result import Result
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Spreadsheets read the wide forms of East Asian keyboards as well.
+FORMULA_STARTS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def timeline_csv(result: Result, frame: pd.DataFrame | None = None) -> str:
@@ -19,7 +20,7 @@ def to_csv(frame: pd.DataFrame) -> str:
 
     A carriage return becomes a space: it is left unquoted and would begin a new row.
     """
-    safe = frame.copy(deep=False)
+    safe = frame.rename(columns=_neutral)
     for column in safe.columns:
         if not pd.api.types.is_numeric_dtype(safe[column]):
             safe[column] = safe[column].map(_neutral)
@@ -29,5 +30,6 @@ def to_csv(frame: pd.DataFrame) -> str:
 def _neutral(value: object) -> object:
     if not isinstance(value, str):
         return value
-    quote = "'" if value.lstrip(" ").startswith(FORMULA_STARTS) else ""
+    formula = value.lstrip().startswith(FORMULA_STARTS) or value.startswith(("\t", "\r", "\n"))
+    quote = "'" if formula else ""
     return quote + value.replace("\r", " ")

@@ -6,7 +6,6 @@ resolved scenario and the version of this program, so that sweeps may share a fo
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import pandas as pd
 
 import triosim
 from triosim.errors import ConfigError
+from triosim.files import replace_files
 from triosim.sweep.metrics import METRICS
 
 Row = dict[str, Any]
@@ -45,12 +45,10 @@ class Store:
         rows: dict[str, Row] = {}
         for path in sorted(self.folder.glob("*.parquet")):
             try:
-                frame = pd.read_parquet(path)
-            except (OSError, ValueError):
+                found = _rows(pd.read_parquet(path))
+            except Exception:  # of pandas, Arrow or Parquet, for a file that is damaged anywhere
                 continue
-            if set(COLUMNS) <= set(frame.columns):
-                own = frame[frame["version"] == triosim.__version__]
-                rows.update((row["digest"], row) for row in _rows(own))
+            rows.update((row["digest"], row) for row in found)
         return rows
 
     def write(self, rows: Mapping[str, Row]) -> None:
@@ -60,16 +58,14 @@ class Store:
         version = triosim.__version__
         full = [{"digest": digest, "version": version, **row} for digest, row in rows.items()]
         frame = pd.DataFrame(full, columns=list(COLUMNS))
-        name = secrets.token_hex(8)
-        beside = self.folder / f".{name}.part"
-        try:
-            frame.to_parquet(beside, index=False)
-            os.replace(beside, self.folder / f"{name}.parquet")
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        target = self.folder / f"{secrets.token_hex(8)}.parquet"
+        replace_files({target: frame.to_parquet(index=False)})
 
 
 def _rows(frame: pd.DataFrame) -> Sequence[Row]:
-    plain = frame.astype(object).where(frame.notna(), None)
+    """What this version of the program has written."""
+    if not set(COLUMNS) <= set(frame.columns):
+        return []
+    own = frame[frame["version"] == triosim.__version__]
+    plain = own.astype(object).where(own.notna(), None)
     return plain.to_dict("records")  # type: ignore[return-value]

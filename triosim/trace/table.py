@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,7 @@ def read_rows(path: Path, required: Sequence[str]) -> Iterator[Row]:
                 f"{name}, line {line}: column {column} is missing; it has "
                 f"{_shown(', '.join(columns), 200)}."
             )
-    repeated = {column for column in columns if column and columns.count(column) > 1}
+    repeated = {column for column, count in Counter(columns).items() if column and count > 1}
     if repeated:
         raise TraceFormatError(
             f"{name}, line {line}: column {_shown(min(repeated))} appears more than once; "

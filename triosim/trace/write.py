@@ -7,10 +7,12 @@ original order; a third file, meta.json, holds what the two have no column for.
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from triosim.files import replace_files
 from triosim.trace.model import Operator, Tensor, Trace
 
 TRACE_HEADER = (
@@ -35,17 +37,22 @@ def write_trace(trace: Trace, folder: str | Path) -> None:
         (*row, *(cell[name] for name in extras))
         for row, cell in zip(_operator_rows(trace), cells, strict=True)
     )
-    _write(folder / "trace.csv", (*TRACE_HEADER, *extras), rows)
-    _write(folder / "tensor.csv", TENSOR_HEADER, _tensor_rows(trace))
     meta = {**trace.meta, "name": trace.name, "batch_size": trace.batch_size}
-    (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    replace_files(
+        {
+            folder / "tensor.csv": _table(TENSOR_HEADER, _tensor_rows(trace)),
+            folder / "meta.json": f"{json.dumps(meta, indent=2)}\n".encode(),
+            folder / "trace.csv": _table((*TRACE_HEADER, *extras), rows),
+        }
+    )
 
 
-def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
+def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return file.getvalue().encode()
 
 
 def _extras(op: Operator, provenance: str) -> dict[str, object]:

@@ -32,7 +32,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError("config", path, f"cannot be read ({error})") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("config", path, f"is no JSON ({error})") from None
     if not isinstance(values, dict):
         raise ConfigError("config", path, "must hold one JSON object")

@@ -14,6 +14,7 @@ from triosim.errors import ConfigError
 POSITIONS = ("learned", "rotary")
 NORMS = ("layer", "rms")
 ACTIVATIONS = ("gelu_new", "gelu", "relu", "silu")
+MAX_LAYERS = 10_000  # each has a name and a place: more would not fit in memory
 _COUNTS = ("layers", "hidden", "heads", "ffn", "vocab", "seq_len")
 _OPTIONAL = (
     "kv_heads",
@@ -74,6 +75,8 @@ class Transformer:
     def __post_init__(self) -> None:
         for name in _COUNTS:
             _whole(name, getattr(self, name), 1)
+        if self.layers > MAX_LAYERS:
+            raise ConfigError("layers", self.layers, f"must be at most {MAX_LAYERS:,}")
         for name in _OPTIONAL:
             if getattr(self, name) is not None:
                 _whole(name, getattr(self, name), 1)
