@@ -17,10 +17,12 @@ from dashboard.links import (
     scenario_of,
     shipped_traces,
 )
+from dashboard.overlay import overlay_part
 from dashboard.pinned import pin_buttons
 from dashboard.runner import result_of
 from dashboard.saved_file import open_saved
 from dashboard.settings import SETTINGS, VERSION
+from dashboard.sweep_side import sweep_button
 from dashboard.traces_store import is_upload, uploads
 from triosim.errors import TrioSimError
 from triosim.result import Result
@@ -66,7 +68,7 @@ def result_or_sentence(controls: Controls) -> Result | None:
 
 arrived = look.open_page("simulate", VERSION)
 traces = [*shipped_traces(), *uploads()]
-return_to("pages/simulate.py", "address", arrived=arrived)
+return_to("pages/simulate.py", "address", (*SETTINGS, *VIEW), arrived=arrived)
 read_address(traces, arrived)
 controls = sidebar(traces)
 rejected.show("simulate", (controls.values, looked_at()))
@@ -80,6 +82,7 @@ if result is not None:
     ):
         views.check_badge(result)
         pin_buttons(result.scenario, result.total_ms)
+        sweep_button(result.scenario)
         with st.popover("Export", icon=":material/ios_share:"):
             export(result)
             open_saved()
@@ -87,3 +90,4 @@ if result is not None:
     network_caption(result)
     views.notices(result)
     views.tabs(result)
+    overlay_part(result)

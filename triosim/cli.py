@@ -2,7 +2,7 @@
 
 A first word that names a command runs that; everything else is `commands/simulate`. Results go to
 standard output, messages to standard error. Exit status 0; 1 for a trace that cannot be read, a
-scenario without an answer or a simulation error; 2 for a flag.
+scenario without an answer, a sweep or search without a result or a simulation error; 2 for a flag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from triosim.commands import (
     explain,
     goodput,
     listing,
+    overlay,
     pipeline,
+    replay,
     search,
     simulate,
     sweep,
@@ -33,6 +35,8 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "train": train.run,
     "compare": compare.run,
     "explain": explain.run,
+    "overlay": overlay.run,
+    "replay": replay.run,
     "sweep": sweep.run,
     "search": search.run,
     "goodput": goodput.run,

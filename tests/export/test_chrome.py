@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 
 from triosim import Scenario, simulate
-from triosim.export.chrome import chrome_trace
+from triosim.export import chrome
+from triosim.export.chrome import chrome_trace, written_ranks
 
 PIPELINE = Scenario(case=4, gpus=3, micro_batch_size=2)
 SLOW = Scenario(case=2, gpus=8, rank_speed={3: 0.5})
@@ -21,6 +22,10 @@ def events(result):
     for event in json.loads(chrome_trace(result))["traceEvents"]:
         found[event["ph"]].append(event)
     return found
+
+
+def everyone(result):
+    return result.expand(range(result.scenario.gpus))
 
 
 @pytest.fixture(scope="module", params=[PIPELINE, SLOW], ids=["pipeline", "one slow rank"])
@@ -37,24 +42,24 @@ def test_header(result):
 def test_a_complete_event_per_task_in_microseconds(result):
     spans = events(result)["X"]
     written = Counter(
-        (e["pid"], e["name"], e["cat"], round(e["ts"], 6), round(e["ts"] + e["dur"], 6))
+        (e["pid"] - 1, e["name"], e["cat"], round(e["ts"], 3), round(e["ts"] + e["dur"], 3))
         for e in spans
     )
     tasks = Counter(
-        (row.rank, row.name, row.phase, round(row.start_ms * 1e3, 6), round(row.end_ms * 1e3, 6))
-        for row in result.timeline.itertuples()
+        (row.rank, row.name, row.phase, round(row.start_ms * 1e3, 3), round(row.end_ms * 1e3, 3))
+        for row in everyone(result).itertuples()
     )
     assert written == tasks
     assert min(e["dur"] for e in spans) >= 0
-    assert max(e["ts"] + e["dur"] for e in spans) == pytest.approx(result.total_ms * 1e3)
+    assert max(e["ts"] + e["dur"] for e in spans) == pytest.approx(result.total_ms * 1e3, abs=1e-3)
 
 
 def test_bytes_and_causes(result):
     spans = events(result)["X"]
-    moved = result.timeline.query("bytes > 0")["bytes"]
+    moved = everyone(result).query("bytes > 0")["bytes"]
     assert sorted(e["args"]["bytes"] for e in spans if e["args"].get("bytes")) == sorted(moved)
     causes = Counter(e["args"]["waited_for"] for e in spans)
-    assert causes == Counter(result.timeline["waited_for"])
+    assert causes == Counter(everyone(result)["waited_for"])
 
 
 def test_spans_of_one_thread_do_not_overlap(result):
@@ -69,22 +74,30 @@ def test_spans_of_one_thread_do_not_overlap(result):
 
 def test_every_process_and_thread_has_a_name(result):
     found = events(result)
-    names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in found["M"]}
-    assert len(names) == len(found["M"])
-    streams = result.timeline.groupby("rank")["stream"].unique()
+    named = [e for e in found["M"] if "name" in e["args"]]
+    names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in named}
+    assert len(names) == len(named)
+    streams = everyone(result).groupby("rank")["stream"].unique()
     for event in found["X"]:
-        assert names["process_name", event["pid"], 0].startswith(f"GPU {event['pid']}")
-        assert names["thread_name", event["pid"], event["tid"]] in streams[event["pid"]]
+        rank = event["pid"] - 1
+        assert names["process_name", event["pid"], 0] == f"GPU {rank}"
+        assert names["thread_name", event["pid"], event["tid"]] in streams[rank]
 
 
-def test_a_process_says_how_many_ranks_it_stands_for():
-    names = [e["args"]["name"] for e in events(simulate(SLOW))["M"] if e["name"] == "process_name"]
+def test_too_many_spans_are_one_rank_of_each_class(monkeypatch):
+    """Its process says how many it stands for."""
+    result = simulate(SLOW)
+    spans = len(everyone(result))
+    for most, expected in ((spans, 8), (spans - 1, 2)):
+        assert len(written_ranks(result, most)) == expected
+    monkeypatch.setattr(chrome.written_ranks, "__defaults__", (spans - 1,))
+    names = [e["args"]["name"] for e in events(result)["M"] if e["name"] == "process_name"]
     assert sorted(names) == ["GPU 0 (and 6 identical)", "GPU 3"]
 
 
 def test_counters_are_the_memory_in_use(result):
     counters = events(result)["C"]
-    assert {e["pid"] for e in counters} == {c.rank for c in result.classes}
+    assert {e["pid"] - 1 for e in counters} == set(range(result.scenario.gpus))
     peak = max(sum(e["args"].values()) for e in counters)
     assert peak == result.peak_memory_bytes
     for event in counters:

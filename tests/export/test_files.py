@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import threading
 
 import pytest
 
-from triosim.export.files import write_atomically
+from triosim.errors import ConfigError
+from triosim.export.files import write_atomically, write_folder
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX files")
 
@@ -23,6 +25,23 @@ def test_writes_and_replaces(tmp_path):
         write_atomically(str(target), text)
         assert target.read_bytes() == text.encode()
     assert os.listdir(tmp_path) == ["a.json"]
+
+
+def test_names_that_end_with_gz_are_packed(tmp_path):
+    for _ in range(2):  # the same text is the same file, whenever it is written
+        write_atomically(tmp_path / "a.json.gz", "text")
+        assert gzip.decompress((tmp_path / "a.json.gz").read_bytes()) == b"text"
+        assert (tmp_path / "a.json.gz").read_bytes()[4:8] == bytes(4)  # no time in the header
+
+
+def test_a_folder_has_nothing_else_in_it(tmp_path):
+    place = tmp_path / "new" / "folder"
+    for text in ("one", "two"):
+        paths = write_folder("hta", place, [("a.json", text), ("b.et", b"\x00")])
+        assert [path.read_bytes() for path in paths] == [text.encode(), b"\x00"]
+    with pytest.raises(ConfigError, match=r"empty or new, and b\.et is in it"):
+        write_folder("hta", place, [("a.json", "three")])
+    assert (place / "a.json").read_text() == "two"
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):

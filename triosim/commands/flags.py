@@ -93,7 +93,9 @@ SWITCHES = (
 FILES = (
     ("json", "FILE|-", "write the result as JSON (- : to standard output, and nothing else)"),
     ("timeline", "FILE.csv", "write the timeline"),
-    ("perfetto", "FILE.json", "write the timeline for Perfetto or chrome://tracing"),
+    ("perfetto", "FILE.json", "write the timeline for Perfetto (.json.gz: packed)"),
+    ("hta", "FOLDER", "write a file for each GPU that Holistic Trace Analysis reads"),
+    ("chakra", "FOLDER", "write Chakra execution traces, which `replay` reads"),
     ("scenario", "FILE.json", "start from a saved scenario; flags beside it win"),
     ("save-scenario", "FILE.json", "save the scenario"),
 )

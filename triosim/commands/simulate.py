@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 import triosim
+from triosim.chakra import write_chakra
 from triosim.commands.flags import FILES, FLAGS, INTERCONNECTS, SWITCHES, Flag
 from triosim.commands.output import FlagError, UnknownWordError, print_text, read_topology, say
 from triosim.errors import ConfigError
 from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
+from triosim.export.hta import write_hta
 from triosim.export.summary import summary
 from triosim.export.table import timeline_csv
 from triosim.legal import SPEEDS
@@ -222,6 +224,10 @@ def _write(result: Result, options: argparse.Namespace) -> None:
         write_atomically(options.timeline, timeline_csv(result))
     if options.perfetto is not None:
         write_atomically(options.perfetto, chrome_trace(result))
+    if options.hta is not None:
+        write_hta(result, options.hta)
+    if options.chakra is not None:
+        write_chakra(result, options.chakra)
     if not options.quiet:
         for warning in result.warnings:
             say(f"warning: {warning}")

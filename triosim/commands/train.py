@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from triosim.chakra import write_chakra
 from triosim.commands.output import Parser, print_text, read_number, say, write_json
 from triosim.commands.train_flags import add_scenario_flags, scenario_of
 from triosim.errors import ConfigError, counted
 from triosim.export.chrome import chrome_trace
 from triosim.export.files import write_atomically
+from triosim.export.hta import write_hta
 from triosim.train import TrainResult, train
 
 EXAMPLES = """examples:
@@ -34,6 +36,10 @@ def run(arguments: Sequence[str]) -> None:
         write_json(options.json, result.to_json(**extras))
     if options.perfetto is not None:
         write_atomically(options.perfetto, chrome_trace(result))
+    if options.hta is not None:
+        write_hta(result, options.hta)
+    if options.chakra is not None:
+        write_chakra(result, options.chakra)
     for warning in result.warnings:
         say(f"warning: {warning}")
     if options.json != "-":
@@ -47,7 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gpu-hour-price", metavar="X", help="what it costs")
     parser.add_argument("--measured-ms", metavar="X", help="a step you measured, to compare with")
     parser.add_argument("--json", metavar="FILE|-", help="write the result as JSON")
-    parser.add_argument("--perfetto", metavar="FILE", help="write the timeline for Perfetto")
+    parser.add_argument("--perfetto", metavar="FILE", help="write the timeline (.gz: packed)")
+    parser.add_argument("--hta", metavar="FOLDER", help="for Holistic Trace Analysis")
+    parser.add_argument("--chakra", metavar="FOLDER", help="write Chakra execution traces")
     parser.add_argument("--save-scenario", metavar="FILE", help="save the scenario")
     return parser
 

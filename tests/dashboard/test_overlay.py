@@ -1,0 +1,24 @@
+"""A measured run laid over the step on the page Simulate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+RECORDED = sorted((Path(__file__).parents[1] / "overlay").glob("ddp_rank*.json.gz"))
+
+
+def test_files_of_two_ranks_are_laid_over_the_step(simulate_page):
+    page = simulate_page(v="1", case="2", gpus="2", trace="mlp")
+    files = [(path.name, path.read_bytes(), "application/gzip") for path in RECORDED]
+    page = page.file_uploader(key="overlay_files").set_value(files).run()
+    assert not page.exception
+    table = next(t.value for t in page.dataframe if "measured_ms" in t.value)
+    assert len(table) == 8
+    rows = table[table["measured_ms"] > 0]
+    signed = (rows["predicted_ms"] / rows["measured_ms"] - 1) * 100
+    assert rows["error"].tolist() == pytest.approx(signed.tolist())
+    assert any("share its clock" in caption.value for caption in page.caption)
+    page = page.file_uploader(key="overlay_files").set_value([files[0], files[0]]).run()
+    assert "both are of rank 0" in page.error[0].value
