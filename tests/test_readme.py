@@ -1,36 +1,24 @@
 """What the README shows must work as it stands there."""
 
 import re
-import shlex
 import tomllib
-from pathlib import Path
 
 import pytest
 
+from tests.snippets import ROOT, blocks, commands, enter_workplace, run_command
 from triosim import Description, collective
-from triosim.cli import main
 
-ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^\$ python -m triosim (.+)$", README, re.M)
 
 
-@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("words", commands(README))
 def test_every_command_runs(words, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for folder in ("sample_trace", "examples"):
-        (tmp_path / folder).symlink_to(ROOT / folder)
-    if "--help" in words:
-        with pytest.raises(SystemExit) as end:
-            main(shlex.split(words))
-        assert end.value.code == 0
-    else:
-        assert main(shlex.split(words)) == 0
-    assert capsys.readouterr().out
+    enter_workplace(tmp_path, monkeypatch)
+    run_command(words, capsys)
 
 
 def test_the_topology_is_one():
-    [text] = re.findall(r"^```toml\n(.*?)^```", README, re.M | re.S)
+    [(_, text)] = blocks(README, "toml")
     description = Description.from_dict(tomllib.loads(text))
     assert collective(topology=description, ranks=64).time_ms > 0
 

@@ -6,6 +6,7 @@
 
 from triosim.analysis.checks import Check
 from triosim.analysis.goodput import Goodput, goodput
+from triosim.chakra import ReplayResult, replay, write_chakra
 from triosim.collective import CollectiveResult, collective
 from triosim.compare import Comparison, compare
 from triosim.errors import (
@@ -16,11 +17,15 @@ from triosim.errors import (
     TrioSimError,
 )
 from triosim.explain import Explanation, explain
+from triosim.export.chrome import chrome_trace
+from triosim.export.hta import write_hta
 from triosim.network.sharing import share
 from triosim.network.topology.description import Description
+from triosim.overlay import Overlay, overlay
 from triosim.pipelines import PipelineResult, pipeline
 from triosim.resolved import Resolved, resolve, run
 from triosim.result import Result
+from triosim.saved import SavedResult, read_result
 from triosim.scenario import Scenario
 from triosim.search import SearchResult, search
 from triosim.simulate import simulate
@@ -39,10 +44,13 @@ __all__ = [
     "Explanation",
     "Goodput",
     "Infeasible",
+    "Overlay",
     "PipelineResult",
+    "ReplayResult",
     "Resolved",
     "Result",
     "Scenario",
+    "SavedResult",
     "SearchResult",
     "SimulationError",
     "SweepResult",
@@ -51,13 +59,17 @@ __all__ = [
     "TrainResult",
     "TrainScenario",
     "TrioSimError",
+    "chrome_trace",
     "collective",
     "compare",
     "explain",
     "goodput",
     "load_trace",
+    "overlay",
     "pipeline",
+    "read_result",
     "read_trace",
+    "replay",
     "resolve",
     "run",
     "search",
@@ -65,5 +77,7 @@ __all__ = [
     "simulate",
     "sweep",
     "train",
+    "write_chakra",
+    "write_hta",
     "write_trace",
 ]

@@ -1,4 +1,4 @@
-"""Everything a user can get wrong.
+"""Everything a user can get wrong::
 
     TrioSimError
     |- ConfigError        a setting that is outside its legal range

@@ -22,14 +22,15 @@ from triosim.schedules import (
     read_grid,
     time_schedule,
 )
+from triosim.shown import Shown
 
 MAX_TIME = 1e15
 MAX_COUNT = 100_000
 PerStage = float | Sequence[float]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PipelineResult:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class PipelineResult(Shown):
     """What a schedule takes, in the unit of the times given.
 
     `forward`, `backward`, `weight` and `transfer` are per stage, all chunks together.

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from triosim.jitter import StepTimes
 from triosim.legal import SCHEMA_VERSION
 from triosim.network.cluster import Carried
 from triosim.scenario import Scenario
+from triosim.shown import Shown
 from triosim.trace import PROVENANCES
 
 MAX_LISTED_RANKS = 64
@@ -53,8 +54,8 @@ class Used:
     transfers: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Result:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Result(Shown):
     """One simulated step. `total_ms` is the maximum over ranks; the classes are means over them.
 
     Equality is identity: a scenario names a trace by its folder, whose files may change.
@@ -70,7 +71,7 @@ class Result:
     checks: tuple[Check, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
-    def noting(self, *, checks: Sequence[Check], warnings: Sequence[str]) -> Result:
+    def noting(self, *, checks: Sequence[Check], warnings: Sequence[str]) -> Self:
         """The same result with its checks and more warnings; what is worked out already stays."""
         noted = replace(self, checks=tuple(checks), warnings=(*self.warnings, *warnings))
         derived = self.__dict__.keys() - self.__dataclass_fields__.keys()
@@ -297,6 +298,10 @@ class Result:
                 ],
             }
         )
+
+    def inside(self, task: int) -> pd.DataFrame:
+        """What a composite task of `tasks` is made of; a step from a trace has none."""
+        return pd.DataFrame(columns=["unit", "stream", "name", "phase", "start_ms", "end_ms"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything of `--json`: plain values; above 64 GPUs one entry per class of ranks."""

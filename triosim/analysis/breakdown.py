@@ -1,15 +1,15 @@
 """Where every instant of a rank's step goes.
 
-Each instant belongs to exactly one class, the first that matches:
+Each instant belongs to exactly one class, the first that matches::
 
-compute                its compute stream is busy
-launch wait            the next task could run but the CPU has not launched it (no launch cost is
-                       modelled in a trace's cases, so 0)
-exposed communication  the next task waits for a transfer of this rank that is moving or in its
-                       latency, fetches included
-bubble                 it waits, through any chain, for another pipeline stage
-imbalance              it waits for a peer of its own group
-idle                   no task is left
+    compute                its compute stream is busy
+    launch wait            the next task could run but the CPU has not launched it (no launch cost
+                           is modelled in a trace's cases, so 0)
+    exposed communication  the next task waits for a transfer of this rank that is moving or in its
+                           latency, fetches included
+    bubble                 it waits, through any chain, for another pipeline stage
+    imbalance              it waits for a peer of its own group
+    idle                   no task is left
 
 Once a rank has computed for the last time, its own transfers that are still under way are exposed
 communication too; after the last of them it is idle.

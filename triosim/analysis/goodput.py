@@ -12,9 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from triosim.amounts import long_time_words
 from triosim.errors import ConfigError, Infeasible
 
 LEAST_GOODPUT = 1e-3  # below it a run of a week takes years
+LEAST_S, MOST_S = 1e-6, 1e12  # of times; 30,000 years
+LEAST_HOURS = 1e-9
+MOST_GPUS = 10**9
 CURVE_POINTS = 61
 CURVE_REACH = 30.0
 
@@ -63,27 +67,25 @@ def goodput(
     Raises `ConfigError` for a value outside its range and `Infeasible` where the job fails so often
     that less than 0.1 % of its time would be useful.
     """
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        raise ConfigError("gpus", gpus, "must be a whole number from 1")
-    if not gpu_mtbf_hours > 0:
-        raise ConfigError("gpu_mtbf_hours", gpu_mtbf_hours, "must be a number of hours above 0")
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
+        raise ConfigError("gpus", gpus, f"must be a whole number from 1 to {MOST_GPUS:,}")
+    if not gpu_mtbf_hours >= LEAST_HOURS:
+        legal = f"must be a number of hours from {LEAST_HOURS:g}"
+        raise ConfigError("gpu_mtbf_hours", gpu_mtbf_hours, legal)
     for name, value in (("work_s", work_s), ("interval_s", interval_s)):
-        if value is not None and not 0 < value < math.inf:
-            raise ConfigError(name, value, "must be a number of seconds above 0")
+        if value is not None and not LEAST_S <= value <= MOST_S:
+            legal = f"must be a number of seconds from {LEAST_S:g} to {MOST_S:g}"
+            raise ConfigError(name, value, legal)
     for name, value in (("checkpoint_s", checkpoint_s), ("restart_s", restart_s)):
-        if not 0 <= value < math.inf:
-            raise ConfigError(name, value, "must be a number of seconds from 0")
+        if not 0 <= value <= MOST_S:
+            raise ConfigError(name, value, f"must be a number of seconds from 0 to {MOST_S:g}")
 
     mtbf_s = gpu_mtbf_hours * 3600.0 / gpus
     best_s = daly_interval_s(checkpoint_s, mtbf_s)
     chosen_s = best_s if interval_s is None else interval_s
     shares = _shares(chosen_s, checkpoint_s, restart_s, mtbf_s)
     if shares[0] < LEAST_GOODPUT:
-        raise Infeasible(
-            f"The job makes no progress: it fails every {mtbf_s:,.1f} s on average, a checkpoint "
-            f"takes {checkpoint_s:,.1f} s, a restart {restart_s:,.1f} s, and {chosen_s:,.1f} s of "
-            "work lie between checkpoints; use fewer or more reliable GPUs, or shorten these times."
-        )
+        raise Infeasible(f"{_why_no_progress(chosen_s, checkpoint_s, restart_s, mtbf_s)}.")
     useful, checkpoints, rework, restarts = shares
     wall_s = work_s / useful
     return Goodput(
@@ -98,6 +100,18 @@ def goodput(
         wall_s=wall_s,
         failures=wall_s / mtbf_s,
         curve=_curve(chosen_s, best_s, checkpoint_s, restart_s, mtbf_s),
+    )
+
+
+def _why_no_progress(chosen_s: float, checkpoint_s: float, restart_s: float, mtbf_s: float) -> str:
+    checkpoint = long_time_words(checkpoint_s)
+    between = f"a checkpoint takes {checkpoint} after every {long_time_words(chosen_s)} of work"
+    if chosen_s < LEAST_GOODPUT * checkpoint_s < checkpoint_s < mtbf_s:
+        return f"The job makes no progress: {between}; do more work between checkpoints"
+    return (
+        f"The job makes no progress: it fails every {long_time_words(mtbf_s)} on average, "
+        f"{between}, and a restart takes {long_time_words(restart_s)}; use fewer or more reliable "
+        "GPUs, or shorten these times"
     )
 
 

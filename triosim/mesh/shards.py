@@ -87,7 +87,7 @@ def local_shape_and_offset(
 def local_shapes(
     global_shape: Sequence[int], mesh: DeviceMesh, placements: Sequence[Placement]
 ) -> Ints:
-    """What every rank holds: shape (*mesh.shape, dims of the tensor)."""
+    """What every rank holds: shape (sizes of the mesh, dims of the tensor)."""
     shape = checked_shape("global_shape", global_shape)
     dims = _dims(shape, mesh, placements, np.ix_(*map(np.arange, mesh.shape)))
     sizes = np.empty((*mesh.shape, len(shape)), dtype=np.int64)
