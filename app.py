@@ -6,6 +6,7 @@ if __name__ == "__main__":
 
     import streamlit as st
 
+    from dashboard import access
     from dashboard.seminar import presenter
 
     # A local icon: without one the browser would fetch that of the page from the internet.
@@ -13,6 +14,8 @@ if __name__ == "__main__":
     st.set_page_config(
         page_title="TrioSim", page_icon=icon, layout="wide", initial_sidebar_state=330
     )
+    admitted = access.admitted()
+    # Named also to those who are not admitted, so that the address stays that of the page.
     page = st.navigation(
         {
             "": [
@@ -53,7 +56,10 @@ if __name__ == "__main__":
                 st.Page("pages/lab_llama.py", title="Training Llama", icon=":material/dns:"),
             ],
         },
-        position="top",
+        position="top" if admitted else "hidden",
     )
-    presenter.bar()
-    page.run()
+    if admitted:
+        presenter.bar()
+        page.run()
+    else:
+        access.door()

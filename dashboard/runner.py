@@ -20,7 +20,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import work
+from dashboard import lifeline, work
 from triosim import Result, Scenario, SimulationError
 from triosim.trace import Stamp, trace_stamp
 
@@ -48,7 +48,7 @@ class Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = SPAWN.Pipe()
-        process = SPAWN.Process(target=work.serve, args=(theirs,), daemon=True)
+        process = SPAWN.Process(target=lifeline.serve, args=(theirs,), daemon=True)
         process.start()
         self.process = process  # only now: another thread may end it at any moment
         theirs.close()  # so that the pipe ends with the process
@@ -166,6 +166,20 @@ class Runner:
                 if job.worker is not None and not job.waiting and job.began_s < before_s:
                     job.worker.end()
                     return
+
+    def state(self) -> dict[str, float]:
+        """How many workers live and are busy, the longest run so far, and how many jobs queue."""
+        with self._lock:
+            jobs = list(self._jobs.values())
+            now_s = time.monotonic()
+            runs_s = [now_s - job.began_s for job in jobs if job.worker is not None]
+            queued = sum(job.worker is None and not job.future.done() for job in jobs)
+        return {
+            "workers": sum(worker.process.is_alive() for worker in self.workers),
+            "busy": len(runs_s),
+            "longest_run_s": round(max(runs_s, default=0.0), 1),
+            "queued": queued,
+        }
 
     def close(self) -> None:
         """End the workers."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import traceback
 from multiprocessing.connection import Connection
-from threading import Thread
 from typing import Any
 
 from triosim import Result, Scenario, load_trace, simulate
@@ -22,21 +19,12 @@ MAX_TASKS = 120_000
 
 def serve(pipe: Connection) -> None:
     """A worker's life: functions with their arguments come in, answers or errors go out."""
-    Thread(target=_end_with_parent, daemon=True).start()
     # The engine and its libraries are loaded before a person waits for them.
     _outcome(simulate, (Scenario(),))
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             function, arguments = pipe.recv()
             pipe.send(_outcome(function, arguments))
-
-
-def _end_with_parent() -> None:
-    """A killed server cannot end its workers, and one that computes would go on."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _outcome(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
@@ -49,6 +37,11 @@ def _outcome(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception 
         # A bug: a traceback does not travel between processes.
         error.add_note(traceback.format_exc())
         return None, error
+
+
+def ready() -> bool:
+    """For those who ask whether a worker answers."""
+    return True
 
 
 def run(scenario: Scenario) -> Result:

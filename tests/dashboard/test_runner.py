@@ -140,7 +140,7 @@ def test_two_who_wait_for_the_same_share_it(runner: Runner) -> None:
         runner.job(scenario, work.run, scenario) as other,
     ):
         assert one is other
-        assert isinstance(one.future.result(20), Result)
+        assert isinstance(one.future.result(60), Result)
 
 
 def test_the_number_of_kept_results_is_limited(runner: Runner) -> None:

@@ -28,7 +28,7 @@ from triosim.train import TrainResult, TrainScenario, train
 @pytest.fixture(scope="module")
 def trained() -> TrainResult:
     """A pipeline whose steps overlap, so that its timeline is longer than its step."""
-    shape = {"layers": 4, "hidden": 1024, "heads": 16, "ffn": 4096, "vocab": 128_000}
+    shape = {"layers": 4, "hidden": 4096, "heads": 32, "ffn": 16384, "vocab": 128_000}
     plan = {"gpus": 8, "pp": 4, "global_batch": 16, "optimizer_sync": "stage", "seq_len": 2048}
     return train(TrainScenario(**shape, **plan, schedule="zb-h1"))
 

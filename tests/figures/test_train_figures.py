@@ -93,6 +93,12 @@ def test_more_intervals_than_a_browser_can_draw_become_a_raster() -> None:
     figure = step_timeline(many, (0.0, many.step_ms))
     assert figure.data[0].type == "heatmap"
     assert np.asarray(figure.data[0].z).shape[0] == len(stage_lanes(many, streams=True).lanes)
+    points = figure.data[-1]
+    spans = [custom[5] for custom in points.customdata if custom[5] >= 0]
+    assert {many.tasks.program.stream[t] for t in spans} <= {
+        lane.stream for lane in stage_lanes(many, streams=True).lanes
+    }
+    assert any(custom[7] >= 0 for custom in points.customdata)  # a gap
     assert "shorter window" in figure.layout.xaxis.title.text.replace("</i><br><i>", " ")
 
 

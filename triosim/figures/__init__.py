@@ -6,6 +6,7 @@ from triosim.figures.explain import critical_bars, what_if_tornado
 from triosim.figures.gantt import gantt_overview
 from triosim.figures.gantt_bars import gantt_bars
 from triosim.figures.memory import memory_figure
+from triosim.figures.overlay import overlay_figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.roofline import roofline_scatter
 from triosim.figures.step_times import step_times_figure
@@ -27,6 +28,7 @@ __all__ = [
     "critical_bars",
     "what_if_tornado",
     "time_treemap",
+    "overlay_figure",
     "roofline_scatter",
     "PHASE_COLOURS",
     "CLASS_COLOURS",

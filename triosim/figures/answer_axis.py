@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import safe, short
@@ -15,6 +16,7 @@ FORMULA_COLOUR = PHASE_COLOURS["fetch"]
 SIMULATION_COLOUR = PHASE_COLOURS["backward"]
 GUESS_COLOUR = PHASE_COLOURS["all-reduce"]
 PUBLISHED_COLOUR = CLASS_COLOURS["bubble"]
+VALUE_SHARE = 0.3  # of the axis: room for a value beside the last mark, on a phone too
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +48,7 @@ _MARKS = (
 
 def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """A row of marks for each quantity, from 0; simulated values are written beside their mark."""
-    figure = go.Figure()
+    figure = Figure()
     labels = [safe(row.label) for row in rows]
     for mark in _MARKS:
         values = [getattr(row, mark.field) for row in rows]
@@ -83,7 +85,9 @@ def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_ST
         axis.pop(name)
     axis["range"] = [len(rows) - 0.5, -0.6]
     figure.update_layout(
-        xaxis=value_axis(style, safe(unit), range=[low - 0.03 * spread, high + 0.14 * spread]),
+        xaxis=value_axis(
+            style, safe(unit), range=[low - 0.03 * spread, high + VALUE_SHARE * spread]
+        ),
         yaxis=axis,
         dragmode=False,
     )

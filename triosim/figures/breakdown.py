@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import plotly.graph_objects as go
 
 from triosim.analysis.breakdown import CLASSES, SLOWDOWN, Breakdown
 from triosim.engine.program import COMPUTE_PHASES
+from triosim.figures.figure import Figure
 from triosim.figures.lanes import gpu_labels
 from triosim.figures.palette import CLASS_COLOURS, text_on
 from triosim.figures.style import (
@@ -31,25 +32,39 @@ def breakdown_bars(
     result: Result, ranks: Iterable[int], *, style: Style = DEFAULT_STYLE
 ) -> go.Figure:
     """The classes of each chosen rank, compute split by phase; every bar is as long as the step."""
-    every = list(dict.fromkeys(ranks))
-    chosen = every[:MAX_ROWS]
+    chosen = list(dict.fromkeys(ranks))
     labels = gpu_labels(result, chosen)
-    rows = [_parts_ms(result.breakdowns[result.class_of(rank)]) for rank in chosen]
-    figure = go.Figure()
+    rows = [_parts_ms(result.breakdowns[result.class_of(rank)]) for rank in chosen[:MAX_ROWS]]
+    return part_bars(labels, rows, result.total_ms, style=style)
+
+
+def part_bars(
+    labels: Sequence[str],
+    rows: Sequence[Mapping[str, float]],
+    total_ms: float,
+    *,
+    style: Style = DEFAULT_STYLE,
+) -> go.Figure:
+    """A bar for each row of milliseconds by part (see `PARTS`), as long as the step.
+
+    Where there are more labels than rows, the axis says that the others are not drawn.
+    """
+    drawn = list(labels[: len(rows)])
+    figure = Figure()
     for part in PARTS:
-        values = [row[part] for row in rows]
+        values = [row.get(part, 0.0) for row in rows]
         if any(values):
-            figure.add_trace(_trace(part, labels, values, result.total_ms, style))
-    hidden = len(every) - len(chosen)
-    note = f"<br><i>{len(chosen)} of {len(every):,} chosen GPUs drawn</i>" if hidden else ""
+            figure.add_trace(_trace(part, drawn, values, total_ms, style))
+    hidden = len(labels) - len(drawn)
+    note = f"<br><i>{len(drawn)} of {len(labels):,} chosen GPUs drawn</i>" if hidden else ""
     figure.update_layout(
         barmode="stack",
         bargap=0.25,
-        xaxis=value_axis(style, f"time (ms){note}", range=[0, result.total_ms or 1.0]),
-        yaxis=row_axis(style, labels),
+        xaxis=value_axis(style, f"time (ms){note}", range=[0, total_ms or 1.0]),
+        yaxis=row_axis(style, drawn),
     )
-    finish(figure, style, height=rows_height(len(chosen), style), revision="breakdown")
-    if result.total_ms == 0:
+    finish(figure, style, height=rows_height(len(drawn), style), revision="breakdown")
+    if total_ms == 0:
         say_nothing_to_show(figure, style, "This step takes no time.")
     return figure
 

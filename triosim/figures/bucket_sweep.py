@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import short
@@ -23,7 +24,7 @@ def bucket_sweep(
 ) -> go.Figure:
     """Exposed communication by bucket size; the least has a star, the chosen size a line."""
     sizes = [point.bucket_mb for point in points]
-    figure = go.Figure(
+    figure = Figure(
         go.Scatter(
             x=sizes,
             y=[point.exposed_ms for point in points],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import safe
@@ -24,7 +25,7 @@ def class_counts(
         RIGHT_COLOUR if label == right else SLIP_COLOUR if label in known else OTHER_COLOUR
         for label in counts
     ]
-    figure = go.Figure(
+    figure = Figure(
         go.Bar(
             x=list(counts.values()),
             y=labels,

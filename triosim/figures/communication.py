@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import plotly.graph_objects as go
 
 from triosim.analysis.communication import Communication
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -17,14 +18,14 @@ from triosim.figures.style import (
     say_nothing_to_show,
     value_axis,
 )
-from triosim.figures.text import MIDDLE_DOT, bytes_text, share_text, time_text
-from triosim.result import Result
+from triosim.figures.text import MIDDLE_DOT, bytes_text, safe, share_text, time_text
+from triosim.figures.train_colours import OTHER, STEP_COLOURS
 
 # A row holds two lines of text above its bar; heights in lines of text and shares of a row.
 ROW_LINES = 5.2
 BAR_FROM, BAR_HEIGHT = 0.08, 0.34
 # The colour of a kind of transfer that covers two phases.
-KIND_COLOURS = {**PHASE_COLOURS, "send/recv": PHASE_COLOURS["send"]}
+KIND_COLOURS = {**STEP_COLOURS, "send/recv": PHASE_COLOURS["send"]}
 _HOVER = (
     "<b>%{y}</b><br>%{fullData.name}: %{customdata[0]}"
     "<br>busy %{customdata[1]}, exposed %{customdata[2]} (%{customdata[3]})"
@@ -32,10 +33,17 @@ _HOVER = (
 )
 
 
-def communication_bars(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+class Moving(Protocol):
+    """A step of which is known what moved: a result, or one that was saved."""
+
+    @property
+    def communication(self) -> Sequence[Communication]: ...
+
+
+def communication_bars(result: Moving, *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """For each kind of transfer its busy time, split into what a GPU waits for and the rest."""
     rows = result.communication
-    figure = go.Figure()
+    figure = Figure()
     if rows:
         exposed = [min(row.exposed_s, row.busy_s) for row in rows]
         colour = CLASS_COLOURS["exposed_communication"]
@@ -43,7 +51,8 @@ def communication_bars(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fi
         for kind in dict.fromkeys(row.kind for row in rows):
             own = [row for row in rows if row.kind == kind]
             rest = [max(0.0, row.busy_s - row.exposed_s) for row in own]
-            figure.add_trace(_trace(f"{kind} beside other work", own, rest, KIND_COLOURS[kind]))
+            colour = KIND_COLOURS.get(kind, OTHER)
+            figure.add_trace(_trace(f"{safe(kind)} beside other work", own, rest, colour))
     longest = max((row.busy_s * 1e3 for row in rows), default=0.0) or 1.0
     figure.update_layout(
         barmode="stack",
@@ -59,7 +68,7 @@ def communication_bars(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fi
 
 
 def _name(row: Communication) -> str:
-    return row.kind if row.kind == row.purpose else f"{row.kind}: {row.purpose}"
+    return safe(row.kind if row.kind == row.purpose else f"{row.kind}: {row.purpose}")
 
 
 def _trace(

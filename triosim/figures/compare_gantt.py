@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from triosim.errors import counted
 from triosim.figures.compare_colours import LETTERS, letter_colour
+from triosim.figures.figure import Figure
 from triosim.figures.gantt import Window, draw_cells, makespan_ms
 from triosim.figures.gantt_bars import MAX_BARS, draw_bars
 from triosim.figures.lanes import Lane, Lanes, choose_lanes
@@ -53,7 +54,7 @@ def compare_gantts(
     low, high = window_ms or (0.0, longest_ms or 1.0)
     chosen = [_lanes(result, streams, MAX_LANES // len(results)) for result in results]
     notes = [f"{letters[i]}: {lanes.note}" for i, lanes in enumerate(chosen) if lanes.note]
-    figure = go.Figure()
+    figure = Figure()
     left = MAX_BARS
     smallest_first = sorted(range(len(results)), key=lambda i: len(results[i].tasks.start_s))
     for done, index in enumerate(smallest_first):

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from triosim.figures.compare_colours import LETTERS, letter_colour, letter_dash
+from triosim.figures.figure import Figure
 from triosim.figures.gantt import makespan_ms
 from triosim.figures.memory import CAPACITY_IN_VIEW, GIB, MIB, keep
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
@@ -26,7 +27,7 @@ def compare_memory(
     """A line for each step, of the GPU that needs most; capacities are thin lines across."""
     peak = max(result.peak_memory_bytes for result in results)
     unit, unit_name = (GIB, "GiB") if peak >= 0.1 * GIB else (MIB, "MiB")
-    figure = go.Figure()
+    figure = Figure()
     for letter, name, result in zip(letters, names, results, strict=False):
         figure.add_trace(_line(letter, result, name, unit, unit_name, style))
     drawn = _capacities(figure, results, letters, peak, unit, style)

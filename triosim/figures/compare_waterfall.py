@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 
 from triosim.errors import counted
+from triosim.figures.figure import Figure
 from triosim.figures.palette import text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -47,7 +48,7 @@ def compare_waterfall(
     if rows:
         rows.append(("step", ends[-1], style.muted))
     labels = ["<br>".join(textwrap.wrap(name, LABEL_CHARACTERS)) for name, _, _ in rows]
-    figure = go.Figure(_bars(labels, starts, rows, base_ms, style) if rows else None)
+    figure = Figure(_bars(labels, starts, rows, base_ms, style) if rows else None)
     figure.update_layout(
         barmode="overlay",
         bargap=0.3,

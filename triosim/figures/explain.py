@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from triosim.explain import WhatIf
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -44,7 +45,7 @@ def critical_bars(totals_ms: Mapping[str, float], *, style: Style = DEFAULT_STYL
     step_ms = sum(totals_ms.values())
     kinds = [kind for kind, ms in totals_ms.items() if ms > 0]
     shown = kinds[:MOST_ROWS]
-    figure = go.Figure()
+    figure = Figure()
     texts = [f"{time_text(totals_ms[k])}, {share_text(totals_ms[k], step_ms)}" for k in shown]
     figure.add_trace(
         go.Bar(
@@ -79,7 +80,7 @@ def what_if_tornado(rows: Sequence[WhatIf], *, style: Style = DEFAULT_STYLE) -> 
     moving = [row for row in rows if _moves(row)]
     shown = moving[:MOST_ROWS]
     labels = [words(row.kind) for row in shown]
-    figure = go.Figure()
+    figure = Figure()
     for name, width, shade in ((FREE, 0.78, 0.45), (FASTER, 0.42, 1.0)):
         figure.add_trace(_reach(name, shown, width, shade))
         figure.add_trace(legend_entry(name, translucent(OTHER, shade)))

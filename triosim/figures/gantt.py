@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from triosim.engine.program import COMPUTE_PHASES, TRANSFER_PHASES
+from triosim.figures.figure import Figure
 from triosim.figures.lanes import Lanes, choose_lanes
 from triosim.figures.palette import translucent
 from triosim.figures.raster import bins_for, dominant, phase_times
@@ -76,7 +77,7 @@ def raster_figure(
     result: Result, lanes: Lanes, window_ms: Window, style: Style, note: str = ""
 ) -> go.Figure:
     """The heatmap of a window of time."""
-    figure = go.Figure()
+    figure = Figure()
     if makespan_ms(result) > 0 and lanes.lanes:
         draw_cells(figure, result, lanes, window_ms)
     notes = [line for text in (note, lanes.note) for line in lines_of(text)]

@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from triosim.analysis.breakdown import CLASSES
 from triosim.explain import Explanation, PathStep, Wait, explain
 from triosim.figures.critical import draw_path
+from triosim.figures.figure import Figure
 from triosim.figures.gantt import (
     Window,
     clip_window,
@@ -33,6 +34,7 @@ from triosim.figures.style import (
     rows_height,
     say_nothing_to_show,
 )
+from triosim.figures.targets import draw_targets
 from triosim.figures.text import bytes_text, safe, time_text, words
 from triosim.figures.train_colours import roomy_legend, step_colour
 from triosim.result import Result
@@ -51,7 +53,7 @@ LETTER_PX = 0.58
 CUSTOM_DATA = ("name", "duration", "start", "bytes", "waited_for", "task", "rank", "gap")
 _HOVER = (
     "<b>%{customdata[0]}</b><br>%{y}<br>%{customdata[1]} from %{customdata[2]}"
-    "%{customdata[3]}%{customdata[4]}"
+    "%{customdata[3]}%{customdata[4]}<extra></extra>"
 )
 
 
@@ -85,15 +87,17 @@ def gantt_bars(
     """
     lanes = choose_lanes(result, ranks)
     window = clip_window(window_ms, makespan_ms(result))
-    figure = go.Figure()
+    figure = Figure()
     if draw_bars(figure, result, lanes, window, style=style):
         _dress(figure, result, lanes, window, style)
     else:
         note = (
             f"more than {MAX_BARS:,} intervals in this window: each stretch shows what it mostly "
-            "holds; choose a shorter window or fewer GPUs to see single operators"
+            "holds, and a click explains it; choose a shorter window or fewer GPUs to see single "
+            "operators"
         )
         figure = raster_figure(result, lanes, window, style, note)
+        _draw_targets(figure, result, lanes, window, style)
     draw_path(figure, result, path, lanes, window, style)
     return figure
 
@@ -186,6 +190,32 @@ def _draw_spans(
             figure.add_trace(_trace(words(phase), bars[phase], step_colour(phase), phase))
 
 
+def _draw_targets(
+    figure: go.Figure, result: Result, lanes: Lanes, window: Window, style: Style
+) -> None:
+    """What a click on the raster of a window explains."""
+    found = explain(result)
+    timeline = result.tasks
+    tasks = _tasks_by_lane(result, lanes, window)
+    gaps = [_gaps(found, lane, window) for lane in lanes.lanes]
+    task = np.array([t for own in tasks for t in own], dtype=np.int64)
+    waits = [wait for own in gaps for _, wait in own]
+    rows = np.arange(len(lanes.lanes))
+    row = np.concatenate([np.repeat(rows, [len(own) for own in many]) for many in (tasks, gaps)])
+    start = np.concatenate([timeline.start_s[task], [wait.start_s for wait in waits]]) * 1e3
+    end = np.concatenate([timeline.end_s[task], [wait.end_s for wait in waits]]) * 1e3
+    numbers = [number for own in gaps for number, _ in own]
+
+    def custom(which: int) -> tuple[Any, ...]:
+        lane = lanes.lanes[row[which]]
+        if which < len(task):
+            return _describe(result, lane, int(task[which]), start[which], end[which])
+        number = which - len(task)
+        return _describe_gap(result, lane, numbers[number], waits[number])
+
+    draw_targets(figure, lanes.labels, (row, start, end), window, custom, _HOVER, style)
+
+
 def _span_ms(result: Result, task: int) -> tuple[float, float]:
     return float(result.tasks.start_s[task]) * 1e3, float(result.tasks.end_s[task]) * 1e3
 
@@ -227,23 +257,27 @@ def _draw_gaps(
     bars: dict[str, _Bars] = {}
     for lane, own in zip(lanes.lanes, gaps, strict=True):
         for number, gap in own:
-            start, end = gap.start_s * 1e3, gap.end_s * 1e3
-            custom = (
-                _reason(result, lane, gap),
-                time_text(end - start),
-                time_text(start),
-                "",
-                _held_up(result, gap),
-                gap.cause,
-                lane.rank,
-                number,
-            )
-            low, high = max(start, window[0]), min(end, window[1])
+            low, high = max(gap.start_s * 1e3, window[0]), min(gap.end_s * 1e3, window[1])
+            custom = _describe_gap(result, lane, number, gap)
             bars.setdefault(gap.kind, _Bars()).add(lane, low, high, custom)
     for kind in CLASSES:
         if kind in bars:
             colour = translucent(CLASS_COLOURS[kind], GAP_OPACITY[style.dark])
             figure.add_trace(_trace(words(kind), bars[kind], colour, "gap"))
+
+
+def _describe_gap(result: Result, lane: Lane, number: int, gap: Wait) -> tuple[Any, ...]:
+    """The custom data of a gap, ready to read: see `CUSTOM_DATA`."""
+    return (
+        _reason(result, lane, gap),
+        time_text(gap.seconds * 1e3),
+        time_text(gap.start_s * 1e3),
+        "",
+        _held_up(result, gap),
+        gap.cause,
+        lane.rank,
+        number,
+    )
 
 
 def _reason(result: Result, lane: Lane, gap: Wait) -> str:
@@ -268,7 +302,7 @@ def _trace(name: str, bars: _Bars, colour: str, meta: str) -> go.Bar:
         base=bars.base,
         x=bars.x,
         customdata=bars.custom,
-        hovertemplate=_HOVER + "<extra></extra>",
+        hovertemplate=_HOVER,
         marker={"color": colour, "line": {"width": 0}},
         unselected=NOT_CLICKED,
         textposition="none",

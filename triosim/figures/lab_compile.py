@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import MICRO, safe, short
@@ -34,7 +35,7 @@ def fusion_graph(found: Greedy, step: FusionStep, *, style: Style = DEFAULT_STYL
 
     Nodes of one kernel have one colour; squares are library calls, which take nothing in.
     """
-    figure = go.Figure()
+    figure = Figure()
     for name, ends, colour, side in _arcs(found, step, style):
         x = [None if v is None else float(v) for v in _bows(ends)]
         y = [None if v is None else side * float(v) for v in _bows(ends, high=True)]
@@ -136,7 +137,7 @@ def launch_lanes(lanes: Sequence[Lane], *, style: Style = DEFAULT_STYLE) -> go.F
         "kernel": KERNEL_COLOUR,
         "waits for a launch": translucent(LAUNCH_COLOUR, WAIT_OPACITY[style.dark]),
     }
-    figure = go.Figure()
+    figure = Figure()
     for name, own in bars.items():
         if own:
             figure.add_trace(
@@ -186,7 +187,7 @@ def _lay_out(lane: Lane, bars: dict[str, list[tuple[str, float, float]]]) -> Non
 def break_costs(found: Sequence[Broken], chosen: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """Steps with each graph break, launched one by one and replayed."""
     labels = [f"<b>{b.name}</b>" if b.name == chosen else b.name for b in found]
-    figure = go.Figure()
+    figure = Figure()
     ways = (
         ("kernels launched", LAUNCH_COLOUR, [broken.step_ms for broken in found]),
         ("CUDA graphs replayed", KERNEL_COLOUR, [broken.replayed_ms for broken in found]),

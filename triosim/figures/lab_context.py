@@ -7,6 +7,7 @@ from math import log10
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.style import CLEAR, DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import safe, short
@@ -31,7 +32,7 @@ def ways_by_degree(
 
     The `chosen` degree has a dotted line, the `crossover` of a formula a dashed one with its value.
     """
-    figure = go.Figure()
+    figure = Figure()
     for number, (name, values) in enumerate(ways.items()):
         colour = WAY_COLOURS[number % len(WAY_COLOURS)]
         figure.add_trace(
@@ -73,7 +74,7 @@ def work_bars(
 ) -> go.Figure:
     """Each rank's causal work over the mean, both ways to cut the sequence."""
     ranks = list(range(len(contiguous)))
-    figure = go.Figure()
+    figure = Figure()
     for name, values, colour in (
         ("contiguous", contiguous, CONTIGUOUS),
         ("zig-zag", zigzag, ZIGZAG),
@@ -112,7 +113,7 @@ def causal_map(owners: Sequence[int], title: str, *, style: Style = DEFAULT_STYL
     scale = [
         [(i + end) / colours, colour] for i, colour in enumerate(GROUP_COLOURS) for end in (0, 1)
     ]
-    figure = go.Figure(
+    figure = Figure(
         go.Heatmap(
             z=values, zmin=-0.5, zmax=colours - 0.5, colorscale=scale, showscale=False, xgap=1,
             ygap=1, customdata=[[owner] * count for owner in owners],

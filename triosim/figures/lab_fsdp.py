@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import short
@@ -27,7 +28,7 @@ LEAST_SHARE = 0.1  # of the axis: a shorter bar has no number
 
 def gathered_over_step(curves: Sequence[Gathered], *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """Whole parameters that a GPU holds, against the time."""
-    figure = go.Figure()
+    figure = Figure()
     for curve, (colour, dash) in zip(curves, CURVES, strict=False):
         figure.add_trace(
             go.Scatter(
@@ -77,7 +78,7 @@ def _stacked(
     labels = [_label(split, chosen) for split in found]
     totals = [sum(values) for values in zip(*parts.values(), strict=True)]
     most = max(totals) or 1.0
-    figure = go.Figure()
+    figure = Figure()
     for name, values in parts.items():
         colour = colours[name]
         figure.add_trace(
@@ -127,7 +128,7 @@ def pieces_by_rank(
     `ranks` of `all_ranks` are drawn, the first ones.
     """
     labels = [f"GPU {rank}" for rank in range(ranks)]
-    figure = go.Figure()
+    figure = Figure()
     for number, name in enumerate([*names, ""]):
         own = [piece for piece in pieces if piece.name == name and piece.rank < ranks]
         if not own:
@@ -166,7 +167,7 @@ def gather_bars(
     rows = {**times_ms, "the block computes": block_ms}
     labels = list(rows)
     colours = [STEP_COLOURS["all-gather"]] * len(times_ms) + [PHASE_COLOURS["forward"]]
-    figure = go.Figure(
+    figure = Figure(
         go.Bar(
             orientation="h", y=labels, x=list(rows.values()), marker={"color": colours},
             hovertemplate="%{y}: %{x:.3f} ms<extra></extra>",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.style import CLEAR, DEFAULT_STYLE, MAX_HEIGHT, Style, finish
 from triosim.figures.train_colours import GROUP_COLOURS
 
@@ -32,7 +33,7 @@ def heads_by_rank(heads: int, kv_heads: int, tp: int, *, style: Style = DEFAULT_
     scale = [
         [(i + end) / count, colour] for i, colour in enumerate(GROUP_COLOURS) for end in (0, 1)
     ]
-    figure = go.Figure(
+    figure = Figure(
         go.Heatmap(
             x=ranks, y=rows, z=[[group % count for group in row] for row in groups], zmin=-0.5,
             zmax=count - 0.5, colorscale=scale, showscale=False, xgap=3, ygap=3, text=texts,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import safe, time_text
@@ -20,7 +21,7 @@ MOVES = 0.42
 
 def layer_lanes(runs: Mapping[str, LayerRun], *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """For each plan two lanes on one time axis: kernels above, transfers below."""
-    figure = go.Figure()
+    figure = Figure()
     labels = [safe(name) for name in runs]
     bars: dict[str, list[tuple[float, float, float, str, str]]] = {}
     for number, (label, run) in enumerate(zip(labels, runs.values(), strict=True)):
@@ -86,7 +87,7 @@ def stacked_times(
 
     From the bar `crossing` on a plan reaches beyond a host.
     """
-    figure = go.Figure()
+    figure = Figure()
     places = list(range(len(labels)))
     for name, values, colour in (
         ("computing", busy_ms, CLASS_COLOURS["forward"]),

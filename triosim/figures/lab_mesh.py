@@ -8,6 +8,7 @@ from itertools import product
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.style import DEFAULT_STYLE, MAX_HEIGHT, Style, finish, legend_entry
 from triosim.figures.train_colours import GROUP_COLOURS
 from triosim.mesh import DeviceMesh, Partial, Placement, blocks
@@ -53,7 +54,7 @@ def mesh_shards(
     sides = _sides(shape)
     contents = list(dict.fromkeys(block for block in held.values() if all(block)))
     summed = any(isinstance(p, Partial) for p in placements)
-    figure = go.Figure()
+    figure = Figure()
     figure.add_trace(_boxes([_whole(at, sides) for at in places], style))
     for number, colour in enumerate(GROUP_COLOURS):
         own = [

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 
 from triosim.figures.answer_axis import PUBLISHED_COLOUR, SIMULATION_COLOUR
+from triosim.figures.figure import Figure
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import safe, short
+
+ROOM = 1.7  # of the largest value, for what is written beside it, on a phone too
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +30,7 @@ def beside_published(
     rows: Sequence[RunRow], unit: str, *, style: Style = DEFAULT_STYLE
 ) -> go.Figure:
     """Published and simulated values on one axis from 0; the error is written beside them."""
-    figure = go.Figure()
+    figure = Figure()
     labels = [safe(row.label) for row in rows]
     known = [row for row in rows if row.published is not None]
     figure.add_trace(
@@ -69,7 +72,7 @@ def beside_published(
     height = round(len(rows) * 2.6 * style.font_size + 7.5 * style.font_size)
     finish(figure, style, height=height, revision="beside-published")
     figure.update_layout(
-        xaxis=value_axis(style, safe(unit), range=[0, 1.25 * most], fixedrange=True),
+        xaxis=value_axis(style, safe(unit), range=[0, ROOM * most], fixedrange=True),
         yaxis=row_axis(style, labels),
         dragmode=False,
     )

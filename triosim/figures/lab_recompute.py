@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import digits, short
@@ -44,7 +45,7 @@ def bytes_by_mode(
 
 def bytes_by_item(items: Sequence[Item], *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """What a layer keeps where nothing runs again; what grows with s squared has its colour."""
-    figure = go.Figure()
+    figure = Figure()
     labels = [item.name for item in items]
     groups = (("grows with s\u00b2", True, SQUARED_COLOUR), ("grows with s", False, KEPT_COLOUR))
     for name, squared, colour in groups:
@@ -68,7 +69,7 @@ def layers(kept_gib: Sequence[float], *, style: Style = DEFAULT_STYLE) -> go.Fig
     """What every layer keeps; those that keep least while others keep more run again."""
     least, most = min(kept_gib), max(kept_gib)
     again = [kept < most for kept in kept_gib] if most > least else [False] * len(kept_gib)
-    figure = go.Figure()
+    figure = Figure()
     for name, flag, colour in (("kept", False, KEPT_COLOUR), ("runs again", True, AGAIN_COLOUR)):
         own = [layer for layer, is_again in enumerate(again) if is_again == flag]
         if own:
@@ -100,7 +101,7 @@ def speed_for_memory(
 
     Right of the capacity marks are hollow: that does not fit.
     """
-    figure = go.Figure()
+    figure = Figure()
     modes = list(dict.fromkeys(point.mode for point in found))
     for mode, colour, symbol in zip(modes, MODE_COLOURS, SYMBOLS, strict=False):
         own = [point for point in found if point.mode == mode]
@@ -152,7 +153,7 @@ _BOUGHT = {"batch": "micro-batch", "shards": "shards"}
 def _bars(
     labels: Sequence[str], values: Sequence[float], colours: Sequence[str], style: Style
 ) -> go.Figure:
-    return go.Figure(
+    return Figure(
         go.Bar(
             orientation="h", y=list(labels), x=list(values), marker={"color": list(colours)},
             hovertemplate="%{y}: %{x:.4g} GB<extra></extra>",

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import plotly.graph_objects as go
 
 from triosim.analysis.memory import MemoryCurve
+from triosim.figures.figure import Figure
 from triosim.figures.palette import translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import memory_text, share_text, time_text
@@ -27,7 +28,7 @@ def memory_figure(result: Result, rank: int, *, style: Style = DEFAULT_STYLE) ->
     """Stacked steps of one rank's memory, its peak, and the capacity."""
     curve = result.memory[result.class_of(rank)]
     unit, name = (GIB, "GiB") if curve.peak_bytes >= 0.1 * GIB else (MIB, "MiB")
-    figure = go.Figure()
+    figure = Figure()
     whole_ms = result.tasks.total_s * 1e3
     for trace in _layers(curve, whole_ms, unit, name):
         figure.add_trace(trace)

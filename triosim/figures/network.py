@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.network_places import MAX_ROWS, Places, place_network
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on
 from triosim.figures.places import Point
@@ -53,7 +54,7 @@ def network_figure(
     """
     places = place_network(topology, sides)
     pairs = pairs_of(topology, places, shares, size_bytes)
-    figure = go.Figure()
+    figure = Figure()
     _draw_links(figure, pairs, places, style)
     _draw_nodes(figure, topology, places, style)
     _label_rows(figure, places, style)

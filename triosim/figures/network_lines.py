@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import digits, share_text, time_text, words
@@ -31,7 +32,7 @@ def setup_figure(
 
     `optical` holds (set-up in ms, step in ms), set-up rising from 0.
     """
-    figure = go.Figure()
+    figure = Figure()
     xs = [setup for setup, _ in optical]
     for name, ys, colour in (
         ("optical", [step for _, step in optical], PHASE_COLOURS["send"]),
@@ -79,7 +80,7 @@ def goodput_figure(
     style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
     """Goodput against the work between two checkpoints, (seconds, share); `marks` are intervals."""
-    figure = go.Figure()
+    figure = Figure()
     if curve:
         figure.add_trace(
             go.Scatter(
@@ -123,7 +124,7 @@ def goodput_figure(
 
 def shares_figure(shares: Mapping[str, float], *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """One bar of a run's time, cut into useful work and losses that sum to 1."""
-    figure = go.Figure()
+    figure = Figure()
     for name, share in shares.items():
         colour = SHARE_COLOURS[name]
         figure.add_trace(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import PHASE_COLOURS, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import bytes_text, safe, time_text
@@ -40,7 +41,7 @@ def overlap_gantt(
 ) -> go.Figure:
     """One bar for each collective alone and together."""
     rows = list(dict.fromkeys(span.row for span in spans))
-    figure = go.Figure()
+    figure = Figure()
     for which, name in enumerate(names):
         own = [span for span in spans if span.which == which]
         figure.add_trace(

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import bytes_text, digits, time_text
@@ -46,7 +47,7 @@ def size_figure(
     that the page is about, `calibrated` a curve with measured protocol costs.
     """
     factor = bus_factor if quantity == "busbw" else 1.0
-    figure = go.Figure()
+    figure = Figure()
     for name, curve in curves.items():
         colour, dash = LOOKS.get(name, (style.text, "solid"))
         figure.add_trace(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import PHASE_COLOURS, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -47,7 +48,7 @@ def roofline_scatter(
     without floating-point operations, bytes or time have no place on the logarithmic axes.
     """
     drawn = computing(operators)
-    figure = go.Figure()
+    figure = Figure()
     if not drawn.empty:
         x, y = drawn["flops"] / drawn["bytes"], drawn["flops"] / drawn["time_ms"] * 1e3 / TERA
         total_ms = float(operators["time_ms"].sum())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import short
@@ -33,7 +34,7 @@ def schedule_grid(
     """A row for each stage; the number in a cell is its micro-batch."""
     schedule = result.schedule
     labels = [f"stage {stage}" for stage in range(schedule.stages)]
-    figure = go.Figure(
+    figure = Figure(
         go.Bar(
             x=[result.makespan] * schedule.stages, y=labels, base=0, orientation="h", name="idle",
             hoverinfo="skip", width=ROW_SHARE,

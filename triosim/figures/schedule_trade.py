@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import short
@@ -23,7 +24,7 @@ def memory_by_stage(held: Sequence[float], unit: str, *, style: Style = DEFAULT_
     """The most activations that each stage holds."""
     labels = [f"stage {stage}" for stage in range(len(held))]
     colour = CATEGORY_COLOURS["activations"]
-    figure = go.Figure(
+    figure = Figure(
         go.Bar(
             x=list(held),
             y=labels,
@@ -57,7 +58,7 @@ def speed_for_memory(
     style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
     """Schedules by name: (memory of the fullest stage, share of the time that is computing)."""
-    figure = go.Figure()
+    figure = Figure()
     groups = {"chosen": [chosen], "other schedules": [n for n in points if n != chosen]}
     for name, members in groups.items():
         colour = PHASE_COLOURS["backward"] if name == "chosen" else CLASS_COLOURS["bubble"]
@@ -74,19 +75,22 @@ def speed_for_memory(
                 "computing<extra></extra>",
             )
         )
+    most = max(memory for memory, _ in points.values())
     for names in _near(points):
         memory, speed = (max(points[name][i] for name in names) for i in range(2))
         text = ", ".join(f"<b>{name}</b>" if name == chosen else name for name in names)
+        # On the side where a phone has room for it.
+        left = memory > most / 2
         figure.add_annotation(
-            x=memory, y=speed * 100, text=text, showarrow=False, xanchor="left", xshift=11,
+            x=min(points[name][0] for name in names) if left else memory, y=speed * 100, text=text,
+            showarrow=False, xanchor="right" if left else "left", xshift=-11 if left else 11,
             font={"size": style.font_size, "color": style.text},
         )  # fmt: skip
     finish(figure, style, height=CHART_PX, revision="speed-for-memory")
-    most = max(memory for memory, _ in points.values())
     least = min(speed for _, speed in points.values()) * 100
     figure.update_layout(
         showlegend=False,
-        xaxis=value_axis(style, f"memory of the fullest stage ({unit})", range=[0, 1.3 * most]),
+        xaxis=value_axis(style, f"memory of the fullest stage ({unit})", range=[0, 1.1 * most]),
         yaxis=value_axis(style, "computing (% of the time)", range=[max(0, least - 12), 104]),
         dragmode=False,
     )
@@ -124,7 +128,7 @@ def bubble_for_microbatches(
     style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
     """The bubble, simulated (dots) and by formula (lines), counted both ways; shares of 1."""
-    figure = go.Figure()
+    figure = Figure()
     p = stages - 1
     ways = (
         ("of the total, (p\u22121)/(m+p\u22121)", OF_TOTAL_COLOUR, of_total,

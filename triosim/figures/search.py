@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -52,7 +53,7 @@ def fastest_layouts(ranked: Sequence[Ranked], *, style: Style = DEFAULT_STYLE) -
     """
     drawn = [one for one in ranked if one.figures is not None and one.outcome in ("best", "slower")]
     drawn = drawn[:MOST]
-    figure = go.Figure()
+    figure = Figure()
     labels = [f"{place}. {layout_text(one)}" for place, one in enumerate(drawn, 1)]
     rows = [parts_of(one) for one in drawn]
     names = [*ORDER, *sorted({name for row in rows for name in row} - {*ORDER})]

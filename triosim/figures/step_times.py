@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import time_text
@@ -16,7 +17,7 @@ NEAR = 0.24
 def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figure:
     """A line over all drawn steps, a box from P50 to P95, and the one step that is simulated."""
     times, here_ms = result.step_times, result.total_ms
-    figure = go.Figure(
+    figure = Figure(
         layout={
             "xaxis": value_axis(style, "step time (ms)", fixedrange=True),
             "yaxis": {"visible": False, "range": [-1, 1], "fixedrange": True, "automargin": True},

@@ -12,6 +12,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import mixed
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.sweep_marks import (
@@ -52,7 +53,7 @@ def sweep_line(
     Numbers are an axis, logarithmic where they span much; everything else is categories. Points
     without a value stand at the bottom.
     """
-    figure = go.Figure()
+    figure = Figure()
     known = METRICS[metric]
     numeric = all(_is_number(point.settings[field]) for point in points)
     values = values_of(points, metric)
@@ -104,7 +105,7 @@ def sweep_pareto(
     `capacity_gib` is the memory of a GPU where it is the same in all points.
     """
     cost = "peak_memory_gib"
-    figure = go.Figure()
+    figure = Figure()
     drawn = [p for p in points if None not in (p.metrics[cost], p.metrics[gain])]
     if not drawn:
         return empty(figure, style, points)

@@ -11,6 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import mixed, text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -54,7 +55,7 @@ def sweep_heatmap(
 
     Cells are marked by an unseen point each, which tells where a click was.
     """
-    figure = go.Figure()
+    figure = Figure()
     known = METRICS[metric]
     rows, columns = (list(dict.fromkeys(p.settings[f] for p in points)) for f in fields)
     values = values_of([point for point in points if point.feasible], metric)

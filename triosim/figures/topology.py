@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from triosim.figures.drawn_links import HUB, DrawnLink, links_between, remote_link, spokes
+from triosim.figures.figure import Figure
 from triosim.figures.link_loads import link_loads
 from triosim.figures.network import network_figure
 from triosim.figures.palette import PHASE_COLOURS, mixed, text_on
@@ -37,7 +38,7 @@ def topology_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figur
     places = place(result.scenario)
     hub = result.scenario.case == 0 and result.scenario.gpus > 1
     links = spokes(result, places) if hub else links_between(result, places)
-    figure = go.Figure()
+    figure = Figure()
     _draw_mesh(figure, places, style)
     phase = {0: "fetch", 4: "send"}.get(result.scenario.case, "all-reduce")
     _draw_links(figure, links, style, phase)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import plotly.graph_objects as go
 
 from triosim.analysis.breakdown import CLASSES
+from triosim.figures.figure import Figure
 from triosim.figures.palette import text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -47,15 +50,26 @@ def train_breakdown(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.
     """Every bar is as long as the step."""
     labels = class_labels(result)
     rows = [parts_ms(result, c) for c in range(len(labels))]
-    figure = go.Figure()
+    return stage_bars(labels, rows, result.step_ms, style=style)
+
+
+def stage_bars(
+    labels: list[str],
+    rows: Sequence[Mapping[str, float]],
+    step_ms: float,
+    *,
+    style: Style = DEFAULT_STYLE,
+) -> go.Figure:
+    """A bar for each row of milliseconds by part, in the order of the parts."""
+    figure = Figure()
     for part in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(part, 0.0) for row in rows]
         if any(values):
-            figure.add_trace(_trace(part, labels, values, result.step_ms, style))
+            figure.add_trace(_trace(part, labels, values, step_ms, style))
     figure.update_layout(
         barmode="stack",
         bargap=0.25,
-        xaxis=value_axis(style, "time (ms)", range=[0, result.step_ms or 1.0]),
+        xaxis=value_axis(style, "time (ms)", range=[0, step_ms or 1.0]),
         yaxis=row_axis(style, labels),
     )
     height = rows_height(len(labels), style, extra=7.0)

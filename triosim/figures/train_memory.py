@@ -6,6 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from triosim.analysis.memory import MemoryCurve
+from triosim.figures.figure import Figure
 from triosim.figures.memory import keep
 from triosim.figures.palette import text_on, translucent
 from triosim.figures.style import (
@@ -32,7 +33,7 @@ def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYL
     kept = keep(curve.time_s, curve.total_bytes)
     total_ms = result.tasks.total_s * 1e3
     time = np.append(curve.time_s[kept] * 1e3, total_ms)
-    figure, below = go.Figure(), np.zeros(len(time))
+    figure, below = Figure(), np.zeros(len(time))
     for name, levels in curve.bytes_by_category.items():
         if not levels.any():
             continue
@@ -63,7 +64,7 @@ def memory_by_stage(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.
     held = [_at_peak(curve) for curve in result.memory]
     capacity = result.capacity_bytes / GIB
     top = max(capacity, max(sum(parts.values()) for parts in held))
-    figure = go.Figure()
+    figure = Figure()
     for name in held[0]:
         values = [parts[name] for parts in held]
         if not any(values):

@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 from triosim.engine.program import COMPUTE_PHASES
 from triosim.explain import Inside, PathStep, explain
 from triosim.figures.critical import draw_path
+from triosim.figures.figure import Figure
 from triosim.figures.gantt import Window, draw_cells
 from triosim.figures.gantt_bars import NOT_CLICKED
 from triosim.figures.lanes import Lane, Lanes, choose_lanes
@@ -30,6 +31,7 @@ from triosim.figures.style import (
     rows_height,
     value_axis,
 )
+from triosim.figures.targets import draw_targets
 from triosim.figures.text import MIDDLE_DOT, bytes_text, safe, time_text, words
 from triosim.figures.train_colours import roomy_legend, step_colour
 from triosim.train import TrainResult
@@ -103,11 +105,20 @@ def step_timeline(
     bars = [*_tasks(result, lanes, window_ms), *_gaps(result, lanes, window_ms)]
     notes = lines_of(lanes.note)
     if len(bars) > MAX_BARS:
-        figure = go.Figure()
+        figure = Figure()
         draw_cells(figure, result, lanes, window_ms)
+        number = {label: i for i, label in enumerate(lanes.labels)}
+        row = np.array([number[bar.lane] for bar in bars])
+        start, end = (
+            np.array([getattr(bar, name) for bar in bars]) for name in ("start_ms", "end_ms")
+        )
+        draw_targets(
+            figure, lanes.labels, (row, start, end), window_ms, lambda i: _custom(bars[i]),
+            HOVER, style,
+        )  # fmt: skip
         notes += lines_of(
-            f"more than {MAX_BARS:,} intervals: each stretch shows what it mostly holds; choose a "
-            "shorter window to see single passes"
+            f"more than {MAX_BARS:,} intervals: each stretch shows what it mostly holds, and a "
+            "click explains it; choose a shorter window to see single passes"
         )
     else:
         figure = _bars(bars, window_ms, style)
@@ -220,7 +231,7 @@ def _gaps(result: TrainResult, lanes: Lanes, window: Window) -> list[Bar]:
 
 
 def _bars(bars: Sequence[Bar], window: Window, style: Style) -> go.Figure:
-    figure = go.Figure()
+    figure = Figure()
     for gap in (False, True):
         kinds = dict.fromkeys(bar.kind for bar in bars if bar.gap == gap)
         for kind in kinds:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import PHASE_COLOURS, text_on
 from triosim.figures.style import (
     CLEAR,
@@ -56,7 +57,7 @@ def time_treemap(
         for label in path:
             place = place.inside.setdefault(label, Place(label))
         place.phases[phase] = place.phases.get(phase, 0.0) + time_ms
-    figure = go.Figure()
+    figure = Figure()
     total_ms = root.total_ms()
     if total_ms > 0:
         figure.add_trace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import bytes_text, share_text
@@ -21,7 +22,7 @@ def utilisation_figure(result: Result, link: int, *, style: Style = DEFAULT_STYL
     own = result.tasks.program.links[link]
     total_s = result.tasks.total_s
     edges_s, bytes_per_s = columns(*result.tasks.usage(link), total_s)
-    figure = go.Figure()
+    figure = Figure()
     if len(bytes_per_s):
         colour = PHASE_COLOURS["fetch" if own.source < 0 else "all-reduce"]
         speed = own.bytes_per_s

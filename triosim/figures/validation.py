@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -53,7 +54,7 @@ def agreement_scatter(
     `frame` has the columns of `triosim.validation.compare`; `quantity` is "time" or "memory". Runs
     that do not count towards the mean are hollow. The first custom value of a point is its row.
     """
-    figure = go.Figure()
+    figure = Figure()
     low, high = _limits(frame, quantity, stacks)
     if low < high:
         _bands(figure, low, high, style)
@@ -192,7 +193,7 @@ def source_errors(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Fig
     `rows` has columns label, stack, mean_error (a share) and target (in percent, or NaN).
     """
     labels = list(dict.fromkeys(rows["label"]))
-    figure = go.Figure()
+    figure = Figure()
     for stack in ("calibrated", "generic"):
         own = rows[rows["stack"] == stack]
         colour = stack_colour(stack, style)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure
 from triosim.figures.palette import mixed
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -29,7 +30,7 @@ def bubble_scatter(
     `rates` has the columns of `triosim.validation.bubble_rates`.
     """
     most = 105 * float(rates[["published", "predicted"]].max().max())
-    figure = go.Figure(
+    figure = Figure(
         go.Scatter(
             x=[0, most], y=[0, most], mode="lines", line={"width": 1.5, "color": style.muted},
             hoverinfo="skip", showlegend=False, meta="equal", name="equal",
@@ -74,7 +75,7 @@ def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figu
     label.
     """
     labels = list(dict.fromkeys(rows["label"]))
-    figure = go.Figure()
+    figure = Figure()
     for label in labels:
         own = rows[rows["label"] == label]
         figure.add_trace(
