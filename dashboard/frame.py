@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
+from dashboard.seminar.library import library
+from dashboard.seminar.presets import MAX_STEPS, Preset
 from triosim.errors import ConfigError
-
-PRESET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
-MAX_SLIDE = 999
 
 
 def _present(text: str) -> bool:
@@ -24,21 +23,18 @@ def _present(text: str) -> bool:
     return text == "1"
 
 
-def is_preset(text: str) -> bool:
-    """Whether a preset can be called so."""
-    return PRESET.fullmatch(text) is not None
-
-
 def _preset(text: str) -> str:
-    if not is_preset(text):
-        legal = "must be letters, digits, - and _, at most 60"
-        raise ConfigError("preset", text or "(empty)", legal)
+    known = library().presets()
+    if text not in known:
+        raise ConfigError("preset", text or "(empty)", f"must be one of {', '.join(known)}")
     return text
 
 
 def _slide(text: str) -> int:
-    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII):
-        raise ConfigError("slide", text or "(empty)", f"must be a step from 1 to {MAX_SLIDE}")
+    found = followed()
+    last = len(found.steps) if found is not None else MAX_STEPS
+    if not re.fullmatch(r"[1-9]\d{0,2}", text, re.ASCII) or int(text) > last:
+        raise ConfigError("slide", text or "(empty)", f"must be a step from 1 to {last}")
     return int(text)
 
 
@@ -83,6 +79,17 @@ def slide() -> int:
     remember()
     number: int = st.session_state.get("frame_slide", 0)
     return number
+
+
+def current() -> Preset | None:
+    """The preset that is presented or followed."""
+    remember()
+    return followed()
+
+
+def followed() -> Preset | None:
+    """The same, as it was last read from the address."""
+    return library().presets().get(st.session_state.get("frame_preset", ""))
 
 
 def leave() -> None:

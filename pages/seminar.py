@@ -4,7 +4,7 @@ import streamlit as st
 
 from dashboard import look, rejected
 from dashboard.address import here, put_right, read_parameters
-from dashboard.frame import presenting, slide
+from dashboard.frame import current, presenting, slide
 from dashboard.lab.page import take_along
 from dashboard.seminar import presenter, views
 from dashboard.settings import VERSION
@@ -19,9 +19,9 @@ def no_setting(name: str, texts: list[str]) -> None:
 arrived = look.open_page("seminar", VERSION)
 put_right("seminar", read_parameters(here(), no_setting), (), arrived=arrived)
 rejected.show("seminar", None)
-found = presenter.current()
+found = current()
 if found is not None and presenting() and "slide" in st.query_params:
-    presenter.open_step(found, min(slide(), len(found.steps)))
+    presenter.open_step(found, slide())
 title, actions = st.columns([0.5, 0.5], vertical_alignment="center")
 title.subheader("Seminar: training in practice", anchor=False)
 with actions.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pandas as pd
 import streamlit as st
 
+from triosim.export.table import to_csv
 from triosim.figures.text import short
 from triosim.lab import QUESTIONS, RIGHT, Grade, Question, Value, grade
 
@@ -73,9 +73,8 @@ def answers_csv() -> bytes:
 
 def table_of(found: Mapping[str, Answered]) -> bytes:
     """A line for each try; the right answer where it has been revealed."""
-    file = io.StringIO(newline="")
-    table = csv.writer(file)
-    table.writerow(["question", "text", "try", "answer", "unit", "grade", "slip", "right answer"])
+    head = ["question", "text", "try", "answer", "unit", "grade", "slip", "right answer"]
+    rows = []
     for name, asked in QUESTIONS.items():
         own = found.get(name)
         if own is None or not (own.tries or own.shown):
@@ -89,8 +88,8 @@ def table_of(found: Mapping[str, Answered]) -> bytes:
                 given = [
                     str(number), value_text(one.guess), asked.answer.unit, one.grade.verdict, slip,
                 ]  # fmt: skip
-            table.writerow([name, asked.text, *given, right])
-    return file.getvalue().encode()
+            rows.append([name, asked.text, *given, right])
+    return to_csv(pd.DataFrame(rows, columns=head)).encode()
 
 
 def value_text(value: Value) -> str:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard.lab.counts import shared_counts
 from dashboard.lab.predict import right_label
-from dashboard.lab.present import presenting, preset, style
+from dashboard.lab.present import class_of, presenting, style
 from dashboard.timeline import show
 from triosim.errors import counted
 from triosim.figures.class_counts import class_counts
@@ -17,13 +17,14 @@ REFRESH_S = 2
 
 def classroom(asked: Question) -> None:
     """The class's counts; nothing outside a class."""
-    if preset():
-        _counts(asked)
+    name = class_of(asked)
+    if name:
+        _counts(asked, name)
 
 
 @st.fragment(run_every=REFRESH_S)
-def _counts(asked: Question) -> None:
-    name, counts = preset(), shared_counts()
+def _counts(asked: Question, name: str) -> None:
+    counts = shared_counts()
     total = counts.total(name, asked.id)
     shown = counts.revealed(name, asked.id)
     with st.container(horizontal=True, vertical_alignment="center"):

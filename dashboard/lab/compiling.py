@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -10,7 +11,7 @@ import streamlit as st
 
 from dashboard.cards import show_cards
 from dashboard.kept import once
-from dashboard.lab.desk import BOUND, Desk
+from dashboard.lab.desk import BOUND, CHOICE_PX, Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
 from dashboard.plain import plain
 from dashboard.settings import Setting
@@ -22,6 +23,7 @@ from triosim.figures.text import bytes_text, share_text, time_text
 from triosim.lab import Parameter, question
 from triosim.lab.compiling import LAUNCH
 from triosim.lab.fusion_steps import CHAIN, GRAPHS, Greedy, greedy
+from triosim.lab.guards import CHANGES, Captured, captured
 from triosim.lab.launch_steps import (
     BREAKS,
     MODELS,
@@ -39,11 +41,12 @@ TOKENS = Parameter(
     name="tokens", label="Tokens of a layer's input", low=64, high=1024,
     marks=(64, 128, 256, 512, 1024),
 )  # fmt: skip
-GREEDY, LAUNCHES, BREAK, WHY = VIEWS = (
-    "Greedy loop", "Launches", "Graph break", "8 against 128",
+GREEDY, LAUNCHES, GUARDS, BREAK, WHY = VIEWS = (
+    "Greedy loop", "Launches", "Graphs and guards", "Graph break", "8 against 128",
 )  # fmt: skip
 LAYER, EQUAL = "one layer", "equal kernels, as in K2"
 MOST_STEPS = 200
+GUARDS_PX = 420
 SWITCHES = {name.replace("-", "_"): name for name in MECHANISMS}
 
 
@@ -53,17 +56,15 @@ def draw(desk: Desk) -> None:
     try:
         _PICTURES[view](desk)
     except TrioSimError as error:
-        st.warning(plain(f"No picture: {error}"))
+        desk.complain("No picture", error)
 
 
 def _greedy(desk: Desk) -> None:
     """The loop, pair by pair, on a graph."""
-    left, right = st.columns([0.5, 0.5], vertical_alignment="bottom")
-    with left:
+    with desk.row():
         name = desk.choice("graph")
-    elements = int(desk.values.get("rows", 1024) * desk.values.get("columns", 1024))
-    found: Greedy = greedy(name, elements) if name == CHAIN else greedy(name)
-    with right:
+        elements = int(desk.values.get("rows", 1024) * desk.values.get("columns", 1024))
+        found: Greedy = greedy(name, elements) if name == CHAIN else greedy(name)
         number = _step(desk, len(found.history))
     step = found.step(number)
     kernels = len(step.groups)
@@ -96,7 +97,7 @@ def _step(desk: Desk, last: int) -> int:
         st.session_state[setting.name] = last
     moved: int = st.number_input(
         f"{setting.label} (of {last})", 0, last, min(int(setting.default), last),
-        key=setting.name, help="Plus and minus go on and back.", **BOUND,
+        key=setting.name, help="Plus and minus go on and back.", width=CHOICE_PX, **BOUND,
     )  # fmt: skip
     return moved
 
@@ -160,24 +161,26 @@ def _formats() -> dict[str, Any]:
     }
 
 
+def _setup(desk: Desk) -> Setup:
+    """Whose layer, and where its graph breaks."""
+    return Setup(
+        model=desk.choice("model"),
+        tokens=desk.count("tokens"),
+        launch_us=desk.values["launch_us"],
+        broken=desk.choice("broken", help="As if the code there printed a value of a tensor."),
+    )
+
+
 def _launches(desk: Desk) -> None:
     """The same work launched three ways."""
-    columns = st.columns(3)
-    with columns[0]:
-        equal = desk.choice("work") == EQUAL
     lanes: list[Lane]
-    if equal:
+    with desk.row():
+        equal = desk.choice("work") == EQUAL
+        setup = None if equal else _setup(desk)
+    if setup is None:
         values = {**question("K2").given, **desk.values}
         lanes = equal_lanes(int(values["kernels"]), values["launch_us"], values["gpu_ms"])
     else:
-        with columns[1]:
-            model = desk.choice("model")
-        with columns[2]:
-            broken = desk.choice("broken")
-        setup = Setup(
-            model=model, tokens=desk.count("tokens"), launch_us=desk.values["launch_us"],
-            broken=broken,
-        )  # fmt: skip
         lanes = once("Compiling", layer_lanes, setup)
     show_cards(tuple(_lane_card(lane) for lane in lanes))
     desk.show(
@@ -208,22 +211,52 @@ def _lane_card(lane: Lane) -> tuple[str, str, str]:
     )
 
 
+def _guards(desk: Desk) -> None:
+    """The graphs of a layer, what each assumes, and what a change of the next call breaks."""
+    with desk.row():
+        setup = _setup(desk)
+        change = desk.choice("change")
+    graphs: list[Captured] = once("Compiling", captured, setup)
+    again = sum(graph.broken(change) > 0 for graph in graphs)
+    show_cards(
+        (
+            ("Graphs of a forward", f"{len(graphs)}", "between them Python runs"),
+            ("Operators captured", f"{sum(graph.operators for graph in graphs)}",
+             f"{counted(sum(graph.kernels for graph in graphs), 'kernel')} when fused"),
+            ("Guards", f"{sum(len(graph.guards) for graph in graphs)}", "checked in every call"),
+            ("Compiled again", f"{again} of {len(graphs)}", f"if the next call has {change}"
+             if again else "all guards hold"),
+        )
+    )  # fmt: skip
+    st.dataframe(guards_table(graphs, change), hide_index=True, height=GUARDS_PX)
+    st.caption(plain(f"{CHANGES[change]} Guards on code and on containers are left out."))
+
+
+def guards_table(graphs: Sequence[Captured], change: str) -> pd.DataFrame:
+    """A line for each guard; those that the change breaks first."""
+    lines = [(number, one) for number, graph in enumerate(graphs, 1) for one in graph.guards]
+    lines.sort(key=lambda line: change not in line[1].breaks)
+    return pd.DataFrame(
+        {
+            "graph": [number for number, _ in lines],
+            "the next call": ["fails" if change in one.breaks else "holds" for _, one in lines],
+            "guard": [one.kind for _, one in lines],
+            "of": [one.of for _, one in lines],
+            "must be": [one.holds for _, one in lines],
+        }
+    )
+
+
 def _breaks(desk: Desk) -> None:
     """What a break does to graphs, kernels, memory traffic and the step."""
-    left, right = st.columns(2)
-    with left:
-        model = desk.choice("model")
-    with right:
-        broken = desk.choice("broken", help="As if the code there printed a value of a tensor.")
-    setup = Setup(
-        model=model, tokens=desk.count("tokens"), launch_us=desk.values["launch_us"],
-        broken=broken,
-    )  # fmt: skip
+    with desk.row():
+        setup = _setup(desk)
     # The comparison is the same whichever break is chosen.
-    plain_setup = Setup(model=setup.model, tokens=setup.tokens, launch_us=setup.launch_us)
-    found: list[Broken] = once("Compiling every break", breaks_compared, plain_setup)
+    found: list[Broken] = once(
+        "Compiling every break", breaks_compared, replace(setup, broken=NO_BREAK)
+    )
     whole = found[0]
-    chosen = next(one for one in found if one.name == broken)
+    chosen = next(one for one in found if one.name == setup.broken)
     cost_ms = chosen.step_ms - whole.step_ms
     replayed_ms = chosen.replayed_ms - whole.replayed_ms
     show_cards(
@@ -238,7 +271,7 @@ def _breaks(desk: Desk) -> None:
     left, right = st.columns([0.56, 0.44])
     with left:
         desk.show(
-            figures.break_costs(found, broken, style=desk.style),
+            figures.break_costs(found, setup.broken, style=desk.style),
             "A training step with each graph break, launched and replayed",
         )
     with right:
@@ -273,16 +306,15 @@ def _why(desk: Desk) -> None:
         "make the gain grow?"
     )
     on = set()
-    columns = st.columns(len(SWITCHES))
-    for column, (key, name) in zip(columns, SWITCHES.items(), strict=True):
-        with column:
+    with desk.row():
+        for key, name in SWITCHES.items():
             if desk.switch(key, help=MECHANISMS[name]):
                 on.add(name)
     compared(published_pairs(), frozenset(on), style=desk.style)
 
 
 _PICTURES: dict[str, Callable[[Desk], None]] = {
-    GREEDY: _greedy, LAUNCHES: _launches, BREAK: _breaks, WHY: _why,
+    GREEDY: _greedy, LAUNCHES: _launches, GUARDS: _guards, BREAK: _breaks, WHY: _why,
 }  # fmt: skip
 
 
@@ -321,6 +353,7 @@ LAB = Lab(
         "work": choice("Work", (LAYER, EQUAL)),
         "model": choice("Model", tuple(MODELS)),
         "broken": choice("The graph breaks", tuple(BREAKS), NO_BREAK),
+        "change": choice("The next call changes", tuple(CHANGES)),
         **{key: switch(_title(name)) for key, name in SWITCHES.items()},
     },
     explain=(

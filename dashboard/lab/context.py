@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -10,9 +11,15 @@ import streamlit as st
 
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
-from dashboard.lab.layers import MODELS, first_tokens_of, runs_of, scenario, show_lanes
-from dashboard.plain import plain
-from triosim.errors import TrioSimError
+from dashboard.lab.layers import (
+    MODELS,
+    View,
+    draw_views,
+    first_tokens_of,
+    runs_of,
+    scenario,
+    show_lanes,
+)
 from triosim.figures.lab_context import causal_map, ways_by_degree, work_bars
 from triosim.figures.lab_layers import stacked_times
 from triosim.figures.text import bytes_text, time_text
@@ -24,7 +31,6 @@ from triosim.train import TrainScenario
 from triosim.workload import load_model
 
 DEGREES, A_LAYER, BALANCE, PREFILL = "Bytes and time", "A layer", "Causal balance", "Prefill"
-VIEWS = (DEGREES, A_LAYER, BALANCE, PREFILL)
 KV_HEADS = Parameter(name="kv_heads", label="KV heads", low=1, high=32, marks=(1, 2, 4, 8, 16, 32))
 SIZES = (2, 4, 8, 16, 32)
 CONTEXTS: Mapping[str, str] = {
@@ -43,20 +49,6 @@ SPLITS: Mapping[str, tuple[int, int]] = {
     "SP 4 \u00d7 TP 2": (2, 4),
     "SP 8": (1, 8),
 }
-
-
-def draw(desk: Desk) -> None:
-    """The model, and one of four pictures."""
-    view = desk.tabs("view")
-    with st.container(width=340):
-        model = desk.choice("model")
-    views: Mapping[str, Callable[[Desk, str], None]] = {
-        DEGREES: _degrees, A_LAYER: _layer, BALANCE: _balance, PREFILL: _prefill,
-    }  # fmt: skip
-    try:
-        views[view](desk, model)
-    except TrioSimError as error:
-        st.warning(plain(f"Nothing to draw: {error}"))
 
 
 def _plan(desk: Desk, model: str, context: str, cp: int) -> TrainScenario:
@@ -191,6 +183,9 @@ def _prefill_table(found: Mapping[str, FirstToken]) -> pd.DataFrame:
     )
 
 
+VIEWS: Mapping[str, View] = {
+    DEGREES: _degrees, A_LAYER: _layer, BALANCE: _balance, PREFILL: _prefill,
+}  # fmt: skip
 LAB = Lab(
     code="context",
     page="pages/lab_context.py",
@@ -212,7 +207,7 @@ LAB = Lab(
     },
     settings={
         "model": choice("Model", tuple(MODELS)[:2]),
-        "view": choice("Picture", VIEWS),
+        "view": choice("Picture", tuple(VIEWS)),
     },
     explain=(
         Cause(
@@ -243,5 +238,5 @@ LAB = Lab(
         "Documents in a sequence: the mask is one triangle.",
         "In prefill one prompt at a time; a serving system mixes many.",
     ),
-    draw=draw,
+    draw=partial(draw_views, VIEWS),
 )

@@ -41,11 +41,9 @@ ZOOM_SHARE = 0.12  # of the step, before and after what is exposed
 
 def draw(desk: Desk) -> None:
     """The step of ResNet-50: cards, and its timeline or all bucket sizes."""
-    left, right = st.columns([0.5, 0.5], vertical_alignment="center")
-    with left:
-        overlap = desk.switch("overlap", help="Off: one all-reduce after backward.")
-    with right:
+    with desk.row():
         view = desk.tabs("view")
+        overlap = desk.switch("overlap", help="Off: one all-reduce after backward.")
     scenario = scenario_of(desk, overlap=overlap)
     try:
         result = result_of(scenario)
@@ -98,22 +96,24 @@ def _timeline(desk: Desk, result: Result) -> None:
         low = max(0.0, gaps[0].start_s * 1e3 - ZOOM_SHARE * result.total_ms)
     figure = gantt_bars(result, [0], (low, result.total_ms), style=desk.style)
     for gap in gaps:
-        _mark(desk, figure, gap.start_s * 1e3, gap.end_s * 1e3)
+        _mark(figure, gap.start_s * 1e3, gap.end_s * 1e3)
+    if gaps:
+        figure.add_annotation(
+            x=gaps[0].start_s * 1e3, y=1, yref="paper", xanchor="left", yanchor="top",
+            showarrow=False, text=f"<b>exposed {time_text(result.exposed_communication_ms)}</b>",
+            bgcolor=desk.style.surface, opacity=0.92,
+            font={"size": desk.style.font_size, "color": desk.style.text},
+        )  # fmt: skip
     desk.show(figure, "The step: computing, all-reduces, and the time in which only they run")
     if not gaps:
         st.caption("Nothing is exposed: every all-reduce is over before it is waited for.")
 
 
-def _mark(desk: Desk, figure: go.Figure, start_ms: float, end_ms: float) -> None:
+def _mark(figure: go.Figure, start_ms: float, end_ms: float) -> None:
     colour = CLASS_COLOURS["exposed_communication"]
     figure.add_vrect(
         x0=start_ms, x1=end_ms, fillcolor=colour, opacity=0.25, line={"width": 2, "color": colour},
         layer="above",
-        annotation={
-            "text": f"<b>exposed {time_text(end_ms - start_ms)}</b>",
-            "font": {"size": desk.style.font_size, "color": desk.style.text},
-        },
-        annotation_position="top left",
     )  # fmt: skip
 
 

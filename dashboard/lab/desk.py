@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.lab.lab import Lab
 from dashboard.lab.present import style
@@ -18,6 +19,7 @@ from triosim.lab import Question
 from triosim.lab.run import sentence
 
 BOUND: Mapping[str, Any] = {"bind": "query-params"}
+CHOICE_PX = 290  # two beside each other on a projector's half, one on a phone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +38,7 @@ class Desk:
         """A whole number among the sliders' values."""
         return int(self.values[name])
 
-    def choice(self, name: str, **more: Any) -> str:
+    def choice(self, name: str, *, width: int | Literal["stretch"] = CHOICE_PX, **more: Any) -> str:
         """One of the choices of a setting of the lab's own, by its name in `Lab.settings`."""
         setting = self.lab.setting(self.asked, name)
         if st.session_state.get(setting.name, setting.default) not in setting.choices:
@@ -46,10 +48,15 @@ class Desk:
             setting.choices,
             index=list(setting.choices).index(setting.default),
             key=setting.name,
+            width=width,
             **BOUND,
             **more,
         )
         return chosen
+
+    def row(self) -> DeltaGenerator:
+        """Choices and switches beside each other, or below where there is no room."""
+        return st.container(horizontal=True, vertical_alignment="bottom")
 
     def tabs(self, name: str, **more: Any) -> str:
         """The same as buttons in a row."""

@@ -79,15 +79,13 @@ def draw(desk: Desk) -> None:
             _cards(result)
             _PICTURES[view](desk, setup, result)
     except TrioSimError as error:
-        st.warning(plain(f"No step: {error}"))
+        desk.complain("No step", error)
 
 
 def _choices(desk: Desk) -> tuple[str, bool, str]:
     view = desk.tabs("view")
-    left, right = st.columns([0.3, 0.7], vertical_alignment="bottom")
-    with left:
+    with desk.row():
         version = desk.choice("version")
-    with right:
         reshard = desk.switch(
             "reshard", help="On: parameters are given back after forward and gathered again."
         )
@@ -230,19 +228,15 @@ def shards_of(setup: Setup) -> tuple[int, ...]:
 
 def _block(desk: Desk, setup: Setup) -> None:
     """Who holds what of one block: a flat parameter, or rows of each."""
-    left, right = st.columns([0.4, 0.6], vertical_alignment="bottom")
-    with left:
-        small = desk.choice("block") == SMALL
+    small = desk.choice("block") == SMALL
     shapes = TOY if small else once("Reading the model", layer_shapes)
     ranks = setup.shard
     count = sum(map(prod, shapes.values()))
     both = {ONE: flat_pieces(shapes, ranks), TWO: row_pieces(shapes, ranks)}
-    with right:
-        padding = ", ".join(
-            f"{name} {sum(p.elements for p in pieces if not p.name):,}"
-            for name, pieces in both.items()
-        )
-        st.markdown(f"{count:,} parameters on {ranks:,} GPUs. Elements of padding: {padding}.")
+    padding = ", ".join(
+        f"{name} {sum(p.elements for p in pieces if not p.name):,}" for name, pieces in both.items()
+    )
+    st.markdown(f"{count:,} parameters on {ranks:,} GPUs. Elements of padding: {padding}.")
     titles = {ONE: "end to end, then cut", TWO: "rows of every parameter, Shard(0)"}
     columns = st.columns(2)
     for column, (name, pieces) in zip(columns, both.items(), strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +10,7 @@ import streamlit as st
 
 from dashboard.kept import once
 from dashboard.lab.desk import Desk
+from triosim.errors import TrioSimError
 from triosim.figures.lab_layers import layer_lanes
 from triosim.figures.text import bytes_text, memory_text, time_text
 from triosim.lab.first_token import FirstToken, first_tokens
@@ -23,6 +24,20 @@ MODELS: Mapping[str, str] = {
     "Llama 3 70B": "llama3-70b",
     "Llama 3.1 405B": "llama3.1-405b",
 }
+
+
+View = Callable[[Desk, str], None]
+"""Draws one picture of a model."""
+
+
+def draw_views(views: Mapping[str, View], desk: Desk) -> None:
+    """The model, and the picture whose tab is chosen."""
+    view = desk.tabs("view")
+    model = desk.choice("model")
+    try:
+        views[view](desk, model)
+    except TrioSimError as error:
+        desk.complain("Nothing to draw", error)
 
 
 def scenario(model: str, gpus: int, **settings: Any) -> TrainScenario:

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.address import here, put_right, read_parameters, setting_value
+from dashboard.address import chosen, here, put_right, read_parameters, setting_value
 from dashboard.frame import FRAME
 from dashboard.lab.lab import Lab
 from dashboard.links import Link, Parameters, text_of
@@ -36,10 +36,5 @@ def set_to(lab: Lab) -> Mapping[str, Any]:
 
 def address_of(lab: Lab) -> Parameters:
     """The address of what the page is set to; defaults are left out."""
-    said = {
-        name: text_of(st.session_state[name])
-        for name, setting in lab.all_settings().items()
-        if st.session_state.get(name, setting.default) != setting.default
-    }
     frame = {name: text_of(st.query_params[name]) for name in FRAME if name in st.query_params}
-    return {"v": VERSION, **said, **frame}
+    return {"v": VERSION, **chosen(lab.all_settings()), **frame}

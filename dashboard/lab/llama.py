@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 import streamlit as st
@@ -9,8 +10,8 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
-from dashboard.plain import plain
 from dashboard.train_head import signed
+from dashboard.train_links import link_to
 from dashboard.train_mesh import USES, axes_table, link_of
 from dashboard.train_mesh_map import show_map
 from dashboard.train_published import Published, presets
@@ -20,7 +21,8 @@ from triosim.figures.lab_published import RunRow, beside_published
 from triosim.figures.text import short, time_text
 from triosim.figures.train_breakdown import train_breakdown
 from triosim.figures.train_memory import memory_by_stage
-from triosim.figures.train_mesh import groups_along, mesh_map
+from triosim.figures.train_mesh import MAX_RANKS, groups_along, mesh_map
+from triosim.lab.training import inside_a_host, plan_of
 from triosim.network.topology.machines import load_machine
 from triosim.train import Plan
 
@@ -55,17 +57,25 @@ def run_of(name: str) -> Published:
 def draw(desk: Desk) -> None:
     """The run, and one of four pictures."""
     view = desk.tabs("view")
-    with st.container(width=340):
-        name = desk.choice("run")
     views: Mapping[str, Callable[[Desk, str, Answer], None]] = {
         MESH: _mesh, TIME: _time, MEMORY: _memory, ALL: _all,
     }  # fmt: skip
     try:
-        answer = answer_to(run_of(name).row.scenario)
+        if view == MESH and "pp" in desk.values:
+            _own_mesh(desk)
+            return
+        with desk.row():
+            name = desk.choice("run")
+            scenario = run_of(name).row.scenario
+            st.page_link(
+                "pages/train.py", label="Open on Train", icon=":material/model_training:",
+                query_params=link_to(scenario),
+            )  # fmt: skip
+        answer = answer_to(scenario)
         _cards(answer, run_of(name))
         views[view](desk, name, answer)
     except TrioSimError as error:
-        st.warning(plain(f"Nothing to draw: {error}"))
+        desk.complain("Nothing to draw", error)
 
 
 def _cards(answer: Answer, run: Published) -> None:
@@ -95,22 +105,47 @@ def _beside(simulated: float, published: float | None, unit: str) -> str:
     return f"{text}: {signed(simulated / published - 1)}"
 
 
+def _own_mesh(desk: Desk) -> None:
+    """The mesh of the question's sliders."""
+    sizes = {**desk.asked.given, **desk.values}
+    plan = plan_of(**sizes)
+    dp, batch = plan.sizes["dp_shard"], plan.global_batch
+    show_cards(
+        (
+            ("GPUs", f"{plan.mesh.size:,}", "dp \u00d7 tp \u00d7 pp"),
+            ("Hosts", f"{math.ceil(plan.mesh.size / 8):,}", "of 8 GPUs"),
+            ("Sequences of a dp rank", f"{batch // dp:,}", f"of a batch of {batch:,}"),
+            ("Axes inside a host", inside_a_host(**sizes) or "none", "the others cross NICs"),
+        ),
+        "mesh",
+    )
+    _drawing(desk, plan)
+
+
 def _mesh(desk: Desk, name: str, answer: Answer) -> None:
+    """The mesh of a published run."""
+    _drawing(desk, answer.result.plan)
+
+
+def _drawing(desk: Desk, plan: Plan) -> None:
     """Every rank in its host, the groups of one axis coloured, and the links that they use."""
-    plan: Plan = answer.result.plan
     machine = load_machine(plan.machine)
     used = [axis for axis in AXES if plan.sizes.get(axis, 1) > 1]
+    if not used:
+        st.info("One GPU is no mesh: no axis is longer than 1.")
+        return
     st.dataframe(axes_table(plan, machine, used), hide_index=True)
     axis = desk.tabs("axis")
     if axis not in used:
-        st.caption(f"This run has no {axis}; coloured is {used[0]}.")
+        st.caption(f"There is no {axis} here; coloured is {used[0]}.")
         axis = used[0]
     data = mesh_map(plan, used, machine.gpus_per_host, lambda group: link_of(group, machine))
     show_map({**data, "axis": used.index(axis)})
+    drawn = f" Drawn are the first {MAX_RANKS:,} ranks." if plan.mesh.size > MAX_RANKS else ""
     st.caption(
         f"{counted(len(groups_along(plan, axis)), 'group')} of {plan.sizes[axis]} along {axis}: "
-        f"{USES[axis]}. Point at a rank or walk with the arrow keys: its group stays, the others "
-        "fade."
+        f"{USES[axis]}.{drawn} Point at a rank or walk with the arrow keys: its "
+        "group stays, the others fade."
     )
 
 
@@ -181,7 +216,7 @@ LAB = Lab(
     source="Liang et al., TorchTitan, arXiv 2410.06511, and its repository's tables. MFU: "
     "Chowdhery et al., arXiv 2204.02311.",
     questions=("A1", "A2", "A3"),
-    more_title="A published run on the seminar's machine, simulated",
+    more_title="On the seminar's machine: the mesh, and published runs simulated",
     defaults={
         "A1": {"run": "405B, 512 GPUs, 1F1B"},
         "A2": {"run": "8B, 8 GPUs, compiled", "view": TIME},

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import streamlit as st
-
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
 from dashboard.lab.mesh_placed import AXES, CHOICES, FSDP2
 from dashboard.lab.mesh_views import NAMES, TITLES, change, holds, product, ready
-from dashboard.plain import plain
 from dashboard.settings import Setting
 from triosim.errors import TrioSimError
 from triosim.lab import Parameter
@@ -36,7 +33,7 @@ def draw(desk: Desk) -> None:
     try:
         views[view](desk)
     except TrioSimError as error:
-        st.warning(plain(f"Nothing to draw: {error}"))
+        desk.complain("Nothing to draw", error)
 
 
 def _settings() -> dict[str, Setting]:
@@ -73,6 +70,7 @@ LAB = Lab(
         "M1": {"p1": "Shard(1)"},
         "M2": {
             "mesh_rows": 8, "mesh_columns": 1, "p0": "Partial", "t0": "Shard(0)", "view": CHANGE,
+            "element_mb": 7.8125,  # 128 of them are the question's 1 GB
         },
         "M3": {
             "rows": 8, "columns": 6, "mesh_rows": 2, "mesh_columns": 2, "p0": FSDP2,

@@ -66,7 +66,7 @@ def placed(desk: Desk, mesh: DeviceMesh, letter: str, *, across: int = 3) -> Pla
     words = []
     for axis in range(mesh.ndim):
         with columns[axis]:
-            words.append(desk.choice(f"{letter}{axis}"))
+            words.append(desk.choice(f"{letter}{axis}", width="stretch"))
     return placements_of(words, mesh)
 
 

@@ -174,14 +174,14 @@ def _rules(mesh: DeviceMesh, shapes: tuple[tuple[int, int], tuple[int, int]]) ->
     for name, size in zip(mesh.names, mesh.shape, strict=True):
         legal = matmul_strategies(*shapes, size)
         table[f"{name} ({size})"] = ["yes" if rule in legal else "too short" for rule in RULES]
-    st.markdown("**Legal placements of A @ B on a dimension of the mesh**")
-    st.dataframe(table, hide_index=True)
+    with st.container(key="table_rules"):
+        st.markdown("**Legal placements of A @ B on a dimension of the mesh**")
+        st.dataframe(table, hide_index=True)
 
 
 def ready(desk: Desk) -> None:
     """One of the layouts that training uses most."""
-    with st.container(width=420):
-        shown = preset(NAMES[desk.choice("layout")])
+    shown = preset(NAMES[desk.choice("layout", width=420)])
     st.markdown(plain(f"{shown.idea} Mesh: {shown.mesh!r}."))
     columns = st.columns(len(shown.tensors), gap="medium")
     for tensor, column in zip(shown.tensors, columns, strict=True):
@@ -190,9 +190,10 @@ def ready(desk: Desk) -> None:
             st.markdown(f"**{tensor.name}** {times(tensor.shape)}, {placed}")
             drawn(desk, shown.mesh, tensor.shape, tensor.placements, tensor.name)
             st.caption(plain(tensor.note))
-    st.markdown("**What is sent in a step**")
-    st.dataframe(_events(shown), hide_index=True)
-    st.caption("The sliders of mesh and tensor do not change these five.")
+    with st.container(key="table_sent"):
+        st.markdown("**What is sent in a step**")
+        st.dataframe(_events(shown), hide_index=True)
+        st.caption("The sliders of mesh and tensor do not change these five.")
 
 
 def _events(shown: Preset) -> pd.DataFrame:

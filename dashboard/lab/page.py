@@ -24,9 +24,11 @@ CSS = """
 .st-key-lab_idea, .st-key-lab_predict { line-height: 1.45; }
 .st-key-lab_idea .katex, [class*="st-key-answer_"] .katex { font-size: 1.05em; }
 .st-key-lab_idea .katex-display, [class*="st-key-answer_"] .katex-display { margin: 0.2em 0; }
-[data-testid="stLatex"] { overflow-x: auto; overflow-y: hidden; }
+/* What scrolls sideways also cuts above and below: tall brackets need room of their own. */
+.katex-display { overflow-x: auto; overflow-y: hidden; padding: 0.35em 0; }
 [class*="st-key-lab_sliders"] { gap: 0.4rem; }
 @media (max-width: 640px) {
+  .st-key-cardschange [data-testid="stMetricValue"] * { white-space: normal; font-size: 1.1rem; }
   [class*="st-key-lab_sliders"] [data-testid="stColumn"] {
     min-width: 0; flex: 1 1 calc(50% - 1rem);
   }
@@ -39,7 +41,7 @@ CSS = """
 def open_lab(lab: Lab) -> None:
     """Run the whole page."""
     arrived = look.open_page(lab.code, VERSION)
-    return_to(lab.page, f"{lab.code}_address", arrived=arrived)
+    return_to(lab.page, f"{lab.code}_address", lab.all_settings(), arrived=arrived)
     read_address(lab, arrived=arrived)
     st.html(style_sheet())
     rejected.show(lab.code, set_to(lab))

@@ -49,13 +49,10 @@ class Times:
 
 def draw(desk: Desk) -> None:
     """Choices, cards, and one of the pictures."""
-    left, middle, right = st.columns([0.28, 0.3, 0.42], vertical_alignment="bottom")
-    with left:
+    view = desk.tabs("view")
+    with desk.row():
         name = desk.choice("schedule")
-    with middle:
         source = desk.choice("times")
-    with right:
-        view = desk.tabs("view")
     stages, microbatches, chunks = (desk.count(n) for n in ("stages", "microbatches", "chunks"))
     try:
         times = times_of(desk.values, source, stages)
@@ -224,7 +221,7 @@ LAB = Lab(
     more=(MICROBATCHES, CHUNKS, FORWARD, BACKWARD, WEIGHT, TRANSFER),
     defaults={
         "": {"microbatches": 16, **TIMES, "schedule": "interleaved"},
-        "P2": {"schedule": "1f1b", "view": "Bubble"},
+        "P2": {"schedule": "1f1b", "view": "Bubble", "microbatches": 63},
     },
     settings={
         "schedule": choice("Schedule", tuple(SCHEDULES), "1f1b"),

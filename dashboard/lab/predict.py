@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard.lab.answers import Answered, Try, answered, commit, forget, value_text, voter
 from dashboard.lab.counts import shared_counts
-from dashboard.lab.present import preset
+from dashboard.lab.present import class_of
 from dashboard.plain import plain
 from triosim.lab import CHOICE, CLOSE, NUMBER, RANKING, RIGHT, Quantity, Question, Value
 
@@ -53,8 +53,8 @@ def _commit(asked: Question) -> None:
         st.session_state[_missing_key(asked)] = True
         return
     one = commit(asked, guess)
-    if preset():
-        shared_counts().vote(preset(), asked.id, voter(), label_of(asked, one))
+    if class_of(asked):
+        shared_counts().vote(class_of(asked), asked.id, voter(), label_of(asked, one))
 
 
 def _missing_key(asked: Question) -> str:

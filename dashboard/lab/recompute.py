@@ -49,10 +49,8 @@ TIMES = (1, 2, 4)
 def draw(desk: Desk) -> None:
     """Choices, cards, and one of the pictures."""
     view = desk.tabs("view")
-    left, right = st.columns(2)
-    with left:
+    with desk.row():
         model = desk.choice("model")
-    with right:
         mode = desk.choice("mode")
     setup = Setup(
         model=model,
@@ -71,7 +69,7 @@ def draw(desk: Desk) -> None:
         else:
             _buys(desk, setup)
     except TrioSimError as error:
-        st.warning(plain(f"No step: {error}"))
+        desk.complain("No step", error)
 
 
 def _layer(desk: Desk, setup: Setup) -> None:
@@ -128,9 +126,7 @@ def _step(desk: Desk, setup: Setup) -> None:
 
 def _buys(desk: Desk, setup: Setup) -> None:
     """Speed for memory, and what the freed memory buys."""
-    left, _ = st.columns([0.27, 0.73])
-    with left:
-        bought = desk.choice("buys")
+    bought = desk.choice("buys")
     larger = bought == LARGER
     batches = tuple(setup.batch * n for n in TIMES) if larger else (setup.batch,)
     shards = (setup.shards,) if larger else shards_from(setup.shards)

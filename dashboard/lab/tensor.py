@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -10,9 +11,16 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice
-from dashboard.lab.layers import GPUS_PER_HOST, MODELS, runs_of, scenario, show_lanes
-from dashboard.plain import plain
-from triosim.errors import TrioSimError, counted
+from dashboard.lab.layers import (
+    GPUS_PER_HOST,
+    MODELS,
+    View,
+    draw_views,
+    runs_of,
+    scenario,
+    show_lanes,
+)
+from triosim.errors import counted
 from triosim.figures.lab_heads import heads_by_rank
 from triosim.figures.lab_layers import stacked_times
 from triosim.lab.layer_run import HEAD
@@ -20,27 +28,12 @@ from triosim.lab.tensor import BATCH, SEQ, TP
 from triosim.workload import Layout, block_of, load_model
 
 A_LAYER, HOSTS, HEADS, LOSS = "A layer", "Inside and across hosts", "Heads", "Head and loss"
-VIEWS = (A_LAYER, HOSTS, HEADS, LOSS)
 DEGREES = (1, 2, 4, 8, 16, 32)
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "Column, row": {},
     "Sequence parallel": {"sequence_parallel": True},
     "Async TP": {"sequence_parallel": True, "async_tp": True},
 }
-
-
-def draw(desk: Desk) -> None:
-    """The model, and one of four pictures."""
-    view = desk.tabs("view")
-    with st.container(width=340):
-        model = desk.choice("model")
-    views: Mapping[str, Callable[[Desk, str], None]] = {
-        A_LAYER: _layer, HOSTS: _hosts, HEADS: _heads, LOSS: _loss,
-    }  # fmt: skip
-    try:
-        views[view](desk, model)
-    except TrioSimError as error:
-        st.warning(plain(f"Nothing to draw: {error}"))
 
 
 def _settings(desk: Desk) -> dict[str, Any]:
@@ -64,8 +57,7 @@ def _layer(desk: Desk, model: str) -> None:
 
 def _hosts(desk: Desk, model: str) -> None:
     """A layer over more and more ranks of hosts of eight."""
-    with st.container(width=280):
-        way = desk.choice("way")
+    way = desk.choice("way")
     heads = load_model(MODELS[model]).heads
     degrees = [tp for tp in DEGREES if heads % tp == 0]
     plans = []
@@ -152,6 +144,9 @@ def _loss(desk: Desk, model: str) -> None:
     )
 
 
+VIEWS: Mapping[str, View] = {
+    A_LAYER: _layer, HOSTS: _hosts, HEADS: _heads, LOSS: _loss,
+}  # fmt: skip
 LAB = Lab(
     code="tensor",
     page="pages/lab_tensor.py",
@@ -174,7 +169,7 @@ LAB = Lab(
     },
     settings={
         "model": choice("Model", tuple(MODELS)),
-        "view": choice("Picture", VIEWS),
+        "view": choice("Picture", tuple(VIEWS)),
         "way": choice("Divided by", tuple(WAYS)),
     },
     explain=(
@@ -206,5 +201,5 @@ LAB = Lab(
         "Smaller products are less efficient as the roofline says, not as a certain library is.",
         "FP8: products here are in bf16.",
     ),
-    draw=draw,
+    draw=partial(draw_views, VIEWS),
 )

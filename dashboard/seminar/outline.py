@@ -85,7 +85,7 @@ def outline() -> Sequence[Node]:
         ),
         Node(
             title="FSDP1 and FSDP2", text="A flat parameter, or rows of each.",
-            questions=("F3",), settings={"view": FSDP_BLOCK},
+            questions=("F3",), settings={"view": FSDP_BLOCK, "shard": "4"},
         ),
         Node(
             title="RingAttention and Ulysses", text="Bytes, causal balance, the crossover.",

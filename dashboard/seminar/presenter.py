@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.frame import leave, presenting, preset, slide
+from dashboard.frame import current, leave, presenting, preset, slide
 from dashboard.lab.answers import answered, forget
 from dashboard.lab.counts import shared_counts
 from dashboard.lab.predict import show_me
 from dashboard.links import Parameters
 from dashboard.plain import plain
 from dashboard.seminar.places import Place, place_of_step
-from dashboard.seminar.presets import ANSWER, CLASS, Preset, Step, read_folder
+from dashboard.seminar.presets import ANSWER, CLASS, Preset, Step
 from dashboard.seminar.screen import CONTROLS_CSS, keys, style_sheet
 from dashboard.settings import VERSION
+from triosim.errors import counted
 from triosim.lab import Question, question
 
-UPLOADED = "seminar_uploads"
-MAX_UPLOADS = 8
 HOME = "pages/seminar.py"
-
-
-@st.cache_resource(max_entries=1, show_spinner=False)
-def shipped() -> tuple[Mapping[str, Preset], tuple[str, ...]]:
-    """The presets found when the server started, and what is wrong with the others."""
-    found, wrong = read_folder()
-    return found, tuple(wrong)
-
-
-def presets() -> Mapping[str, Preset]:
-    """Every preset of this session, by name; an uploaded one hides one of the same name."""
-    return {**shipped()[0], **st.session_state.get(UPLOADED, {})}
-
-
-def upload(found: Preset) -> None:
-    """Keep a preset for this session; the oldest goes where there are too many."""
-    kept = {**st.session_state.get(UPLOADED, {}), found.name: found}
-    st.session_state[UPLOADED] = dict(list(kept.items())[-MAX_UPLOADS:])
-
-
-def current() -> Preset | None:
-    """The preset that is presented or followed."""
-    return presets().get(preset())
 
 
 def step_now() -> Step | None:
@@ -108,7 +84,7 @@ def bar() -> None:
                 "Leave", key="present_leave", icon=":material/close:", type="tertiary",
                 on_click=leave,
             )  # fmt: skip
-        keys(f"{preset()} {slide()} {_how_far()}")
+        keys(f"{preset()} {slide()} {_how_far()}", fit=step is not None)
     if step is not None and not controls:
         st.html(CONTROLS_CSS)
     if found is not None and wanted:
@@ -121,7 +97,7 @@ def _way(found: Preset) -> int:
     back = st.button(
         "Back", key="present_back", icon=":material/arrow_back:", disabled=number <= 1,
     )  # fmt: skip
-    st.markdown(f"step {min(number, last)} of {last}")
+    st.markdown(f"step {number} of {last}" if 1 <= number <= last else counted(last, "step"))
     onward = st.button(
         "Next", key="present_next", icon=":material/arrow_forward:", disabled=number >= last,
     )  # fmt: skip

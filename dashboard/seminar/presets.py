@@ -23,17 +23,18 @@ A page is named as in its address, and settings as there. Those of a question ar
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dashboard.frame import PRESET, is_preset
 from triosim.errors import ConfigError
 from triosim.lab import QUESTIONS
 
 FOLDER = Path(__file__).parents[2] / "presets"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
 MAX_BYTES = 64_000
 MAX_STEPS = 99
 MAX_TEXT = 2000
@@ -90,7 +91,7 @@ def read_folder(folder: Path = FOLDER) -> tuple[Mapping[str, Preset], Sequence[s
 
 def read_preset(name: str, content: bytes) -> Preset:
     """A file's preset; raises `ConfigError` with one sentence that says what is wrong."""
-    if not is_preset(name):
+    if not NAME.fullmatch(name):
         raise ConfigError("name", name, "must be letters, digits, - and _, at most 60")
     if len(content) > MAX_BYTES:
         raise ConfigError("file", f"of {len(content):,} bytes", f"has at most {MAX_BYTES:,} bytes")
@@ -119,7 +120,7 @@ def read_preset(name: str, content: bytes) -> Preset:
 def name_of_file(file_name: str) -> str:
     """A preset's name out of the name of an uploaded file, which may be anything."""
     stem = file_name.rsplit("/")[-1].rsplit("\\")[-1].removesuffix(".toml")
-    letters = "".join(c if PRESET.fullmatch(f"a{c}") else "-" for c in stem)
+    letters = "".join(c if NAME.fullmatch(f"a{c}") else "-" for c in stem)
     return letters.strip("-_")[:60] or "uploaded"
 
 

@@ -23,9 +23,12 @@ html { font-size: 22px; }
 [data-testid="stBottomBlockContainer"] {
   padding: 6px 2rem; max-width: none; border-top: 1px solid rgba(128, 132, 149, 0.5);
 }
+.js-plotly-plot { overflow: visible !important; }
 .js-plotly-plot .svg-container {
   transform: scale(calc(1 / var(--fit, 1))); transform-origin: 0 0;
 }
+[class*="st-key-card_"] { padding: 0.3rem 0.8rem; }
+[class*="st-key-card_"] [data-testid="stMetricValue"] { font-size: 1.4rem; }
 .st-key-presenter * { font-size: 15px; }
 .st-key-presenter [data-testid="stIconMaterial"] { font-size: 18px; }
 .st-key-presenter button { min-height: 36px; }
@@ -49,18 +52,21 @@ _HIDDEN = ", ".join(
 _SHOWN = ", ".join(
     f'[data-testid="{name}"]'
     for name in (
-        "stMetric", "stPlotlyChart", "stMarkdown", "stCaptionContainer", "stHeading", "stLatex",
+        "stMetric", "stPlotlyChart", "stMarkdown", "stCaptionContainer", "stHeading",
         "stDataFrame", "stTable", "stAlert", "stBidiComponentIsolated", "stBidiComponentRegular",
         "stHtml", "stTabs", "stSkeleton", "stSpinner", "stProgress",
     )
 )  # fmt: skip
-# Rows of which nothing is left go as well, and on pages with tabs what follows the first picture.
+# Rows of which nothing is left go as well, tables beside a picture, and on pages with tabs what
+# follows the first picture.
 CONTROLS_CSS = f"""
 <style>
 [data-testid="stMain"] [data-testid="stLayoutWrapper"]:not(:has({_SHOWN})):not(
   [data-testid="stBottom"] *),
 [data-testid="stTabs"] [data-testid="stVerticalBlock"]
   > :has([data-testid="stPlotlyChart"]) ~ *,
+[data-testid="stMain"]:has([data-testid="stPlotlyChart"]) :is(
+  [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]), [class*="st-key-table_"]),
 {_HIDDEN}, [data-testid="stMain"] [data-testid="stForm"],
 [data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]),
 [data-testid="stTabs"] [role="tablist"] {{
@@ -105,7 +111,19 @@ export default function ({ data }) {
     });
   }
 
+  // Formulas have one line, however long.
+  function narrow() {
+    for (const math of document.querySelectorAll(".katex-display")) {
+      const room = math.closest("[data-testid=stElementContainer]").clientWidth;
+      const size = parseFloat(math.style.fontSize || "1");
+      const wanted = 0.97 * size * room / math.scrollWidth;
+      if (math.scrollWidth > room) math.style.fontSize = `${wanted}em`;
+    }
+  }
+
   function fit() {
+    if (!data.fit) return;
+    narrow();
     const main = find("stMain"), block = find("stMainBlockContainer"), bar = find("stBottom");
     const inner = block?.firstElementChild;
     if (!inner || !bar) return;
@@ -145,6 +163,9 @@ def style_sheet(*, dark: bool) -> str:
     return _CSS.replace("{text}", text).replace("{page}", page)
 
 
-def keys(shown: str) -> None:
-    """Listen to the keys; `shown` says what is on the screen, so that the type starts large."""
-    _component(key="present_keys", data={"shown": shown})
+def keys(shown: str, *, fit: bool) -> None:
+    """Listen to the keys; `shown` says what is on the screen, so that the type starts large.
+
+    `fit`: all of it has to be on the screen at once; else it scrolls, as on any page.
+    """
+    _component(key="present_keys", data={"shown": shown, "fit": fit})

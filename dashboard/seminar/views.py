@@ -7,6 +7,7 @@ import streamlit as st
 from dashboard.lab.answers import answered
 from dashboard.plain import plain
 from dashboard.seminar import presenter
+from dashboard.seminar.library import library
 from dashboard.seminar.outline import Node, outline
 from dashboard.seminar.places import Place, lab_of_question, place_of_question
 from dashboard.seminar.presets import MAX_BYTES, Preset, name_of_file, read_preset
@@ -77,8 +78,7 @@ def follow(found: Preset) -> None:
 def present() -> None:
     """Choose a preset, or bring one's own, and start."""
     with st.popover("Present", icon=":material/co_present:"):
-        found, wrong = presenter.presets(), presenter.shipped()[1]
-        for one in found.values():
+        for one in library().presets().values():
             place = presenter.link_to(one, 1)
             st.page_link(
                 place.page, label=plain(one.title), icon=":material/play_arrow:",
@@ -89,7 +89,7 @@ def present() -> None:
                 f"{length}{counted(len(one.steps), 'step')}. Students open the address of this "
                 f"page with ?preset={one.name}"
             )
-        for sentence in wrong:
+        for sentence in library().wrong:
             st.warning(plain(sentence))
         _bring()
 
@@ -117,6 +117,6 @@ def _read() -> None:
         if file.size > MAX_BYTES:
             legal = f"has at most {MAX_BYTES:,} bytes"
             raise ConfigError("file", f"of {file.size:,} bytes", legal)
-        presenter.upload(read_preset(name_of_file(file.name), file.getvalue()))
+        library().add(read_preset(name_of_file(file.name), file.getvalue()))
     except ConfigError as error:
         st.session_state["preset_refused"] = str(error)

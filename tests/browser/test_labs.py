@@ -66,35 +66,31 @@ def test_enter_commits_and_a_link_opens_another_question(visit: Visits) -> None:
     assert one.complaints == []
 
 
-@pytest.mark.parametrize("path", ["/lab_pipeline", "/lab_data_parallel", "/network?v=1&ask=C3"])
-def test_predict_works_on_a_phone(visit: Visits, path: str) -> None:
-    one = visit(stranger=True)
+def test_predict_works_on_a_phone(visit: Visits) -> None:
+    one = visit()
     one.page.set_viewport_size({"width": 390, "height": 844})
-    page = go(one, path)
-    commit = page.get_by_role("button", name="Commit")
-    commit.scroll_into_view_if_needed()
-    box = commit.bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= 390
-    assert width(page) <= 390
-    page.get_by_role("button", name="Show me").click()
-    page.locator(CHART).first.wait_for(timeout=PATIENCE_MS)
-    expect(page.get_by_text("Not modelled", exact=True)).to_be_visible()
-    assert width(page) <= 390
+    for path in ("/lab_pipeline", "/lab_data_parallel", "/network?v=1&ask=C3"):
+        page = go(one, path)
+        commit = page.get_by_role("button", name="Commit")
+        commit.scroll_into_view_if_needed()
+        box = commit.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert width(page) <= 390
+        page.get_by_role("button", name="Show me").click()
+        page.locator(CHART).first.wait_for(timeout=PATIENCE_MS)
+        expect(page.get_by_text("Not modelled", exact=True)).to_be_visible()
+        assert width(page) <= 390
     assert one.complaints == []
 
 
-def test_two_browsers_are_one_class(visit: Visits) -> None:
-    student, teacher = visit(stranger=True), visit(stranger=True)
-    page = go(student, "/lab_pipeline?v=1&preset=browser-test")
-    answer(page, "33")
-    expect(page.get_by_text("Class: 1 answer, hidden")).to_be_visible()
-    board = go(teacher, "/lab_pipeline?v=1&preset=browser-test&present=1")
-    expect(board.get_by_text("Class: 1 answer, hidden")).to_be_visible()
-    board.get_by_role("button", name="Show the class's answers").click()
-    expect(board.locator(CHART).first).to_be_visible(timeout=PATIENCE_MS)
-    expect(page.locator(CHART).first).to_be_visible(timeout=PATIENCE_MS)
-    assert student.complaints == teacher.complaints == []
+def test_an_unknown_preset_is_named_and_the_page_works(visit: Visits) -> None:
+    one = visit()
+    page = go(one, "/lab_data_parallel?v=1&present=1&preset=nobody")
+    expect(page.get_by_text("preset nobody: must be one of seminar-10")).to_be_visible()
+    page.get_by_role("button", name="Show me").click()
+    page.locator(CHART).first.wait_for(timeout=PATIENCE_MS)
+    assert one.complaints == []
 
 
 def test_a_mesh_is_placed_redistributed_and_multiplied(visit: Visits) -> None:

@@ -8,8 +8,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.lab import counts as module
+from dashboard.lab import pipeline
 from dashboard.lab.counts import ClassCounts, shared_counts
-from tests.dashboard.labs import CASES, charts, commit_number, open_question, press
+from tests.dashboard.labs import charts, commit_number, open_question, press
+from triosim.lab import question
+
+SHORT = "seminar-10"
 
 
 @pytest.fixture
@@ -61,24 +65,32 @@ def test_memory_is_limited(counts: ClassCounts, monkeypatch: pytest.MonkeyPatch)
     assert [counts.total(preset, "P1") for preset in "abcd"] == [0, 2, 2, 2]
 
 
-def _said(at: AppTest) -> str:
-    return next(caption.value for caption in at.caption if caption.value.startswith("Class:"))
+def _said(at: AppTest) -> list[str]:
+    return [caption.value for caption in at.caption if caption.value.startswith("Class:")]
 
 
 def test_two_sessions_are_one_class_and_the_instructor_reveals() -> None:
-    lab, asked = CASES[0]
-    shared_counts().clear("evening", asked.id)
-    student, other = (open_question(lab, asked, preset="evening") for _ in range(2))
-    student = commit_number(student, asked, 1.57)
+    lab, asked = pipeline.LAB, question("P1")
+    shared_counts().clear(SHORT, asked.id)
+    student, other = (open_question(lab, asked, preset=SHORT) for _ in range(2))
+    student = commit_number(student, asked, 33)
     other = commit_number(other, asked, float(asked.right))  # type: ignore[arg-type]
-    assert _said(other) == "Class: 2 answers, hidden"
-    assert not [chart for chart in charts(other) if "algbw for busbw" in chart]
+    assert _said(other) == ["Class: 2 answers, hidden"]
+    assert not [chart for chart in charts(other) if "no chunks" in chart]
     assert not [button for button in other.button if "class" in button.label]
-    teacher = open_question(lab, asked, preset="evening", present="1")
+    teacher = open_question(lab, asked, preset=SHORT, present="1")
     assert charts(teacher) == []
     teacher = press(teacher, "Show the class's answers")
     (shown,) = charts(teacher)
-    assert '"algbw for busbw"' in shown
+    assert '"no chunks"' in shown
     student = student.run()
-    assert _said(student) == "Class: 2 answers"
-    assert [chart for chart in charts(student) if "algbw for busbw" in chart]
+    assert _said(student) == ["Class: 2 answers"]
+    assert [chart for chart in charts(student) if "no chunks" in chart]
+
+
+def test_a_question_that_is_not_in_the_preset_is_answered_alone() -> None:
+    asked = question("P3")
+    at = open_question(pipeline.LAB, asked, preset=SHORT)
+    at = commit_number(at, asked, 2.0)
+    assert _said(at) == []
+    assert shared_counts().total(SHORT, asked.id) == 0

@@ -145,4 +145,14 @@ def test_the_mesh_names_the_links() -> None:
     assert axes["dp_shard"].startswith("between hosts")
     assert axes["pp"].startswith("between hosts")
     at = opened(llama.LAB, 0, axis="cp")
-    assert any(caption.value.startswith("This run has no cp") for caption in at.caption)
+    assert any(caption.value.startswith("There is no cp here") for caption in at.caption)
+
+
+def test_the_mesh_is_that_of_the_questions_sliders() -> None:
+    """dp 2 x tp 4 x pp 8: 64 GPUs; tp and dp together are a host; 256 / 2 sequences."""
+    at = opened(llama.LAB, 0, dp="2", tp="4")
+    values = {metric.label: metric.value for metric in at.metric}
+    assert values["GPUs"] == "64"
+    assert values["Hosts"] == "8"
+    assert values["Sequences of a dp rank"] == "128"
+    assert values["Axes inside a host"] == "dp_shard, tp"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.seminar.library import MAX_UPLOADS, Library
 from dashboard.seminar.presets import (
     MAX_BYTES,
     MAX_STEPS,
@@ -164,3 +165,26 @@ def test_the_seminar_ships_in_three_lengths() -> None:
     for preset in found.values():
         assert all(step.note for step in preset.steps)
         assert set(preset.questions) <= set(QUESTIONS)
+
+
+def uploaded(name: str, title: str = "Mine"):
+    return read_preset(name, f'title = "{title}"\n[[steps]]\nquestion = "P1"\n'.encode())
+
+
+def test_a_name_is_one_presets_whoever_uploads() -> None:
+    library = Library({"seminar-10": uploaded("seminar-10")})
+    library.add(uploaded("my-week"))
+    library.add(uploaded("my-week"))  # the same file again
+    for name in ("seminar-10", "my-week"):
+        with pytest.raises(ConfigError, match=f"name {name}: must not be the name of another"):
+            library.add(uploaded(name, "Another"))
+    assert [preset.title for preset in library.presets().values()] == ["Mine", "Mine"]
+
+
+def test_the_oldest_upload_goes_where_there_are_too_many() -> None:
+    library = Library({"seminar-10": uploaded("seminar-10")})
+    for number in range(MAX_UPLOADS + 1):
+        library.add(uploaded(f"week-{number}"))
+    names = list(library.presets())
+    assert names[:2] == ["seminar-10", "week-1"]
+    assert len(names) == MAX_UPLOADS + 1

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from functools import partial
 from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.address import read_parameters
+from dashboard.compare_links import value_of as compared
 from dashboard.frame import FRAME
 from dashboard.lab.counts import shared_counts
+from dashboard.lab.links import read_lab
+from dashboard.network_links import read_network
 from dashboard.plain import plain
 from dashboard.seminar.outline import outline
-from dashboard.seminar.places import lab_of_question, place_of_step
+from dashboard.seminar.places import LABS, lab_of_question, place_of_step
 from dashboard.seminar.presets import read_folder
+from dashboard.sweep_links import read_sweep
+from dashboard.train_links import read_train
+from dashboard.validation_links import read_view
 from tests.dashboard.labs import charts, commit_number, open_page, press, words
 from triosim.lab import QUESTIONS, question
 
 SEMINAR = "pages/seminar.py"
 LONGEST = list(read_folder()[0].values())[-1]
 STEPS = list(enumerate(LONGEST.steps, 1))
+# Who reads the addresses of pages that are no labs.
+READ = {
+    "pages/sweep.py": read_sweep,
+    "pages/train.py": read_train,
+    "pages/network.py": read_network,
+    "pages/validation.py": read_view,
+    "pages/compare.py": partial(read_parameters, value_of=compared),
+}
 ASKED = [(number, step) for number, step in STEPS if step.question]
 
 
@@ -27,6 +43,11 @@ def open_step(number: int) -> AppTest:
     place = place_of_step(LONGEST.steps[number - 1])
     frame = {"present": "1", "preset": LONGEST.name, "slide": str(number)}
     return open_page(place.page, **place.address, **frame)  # type: ignore[arg-type]
+
+
+def plainly(text: str) -> str:
+    """Without the marks that keep Markdown from reading it."""
+    return text.replace("\\", "")
 
 
 def texts(at: AppTest) -> list[str]:
@@ -61,11 +82,11 @@ def test_nodes_come_in_the_mind_maps_order() -> None:
 
 @pytest.mark.parametrize("node", outline(), ids=lambda node: node.title)
 def test_a_nodes_links_are_accepted_by_their_pages(node) -> None:
-    places = [node.place(name) for name in node.questions] + list(node.more.values())
-    for place in places:
-        at = open_page(place.page, **place.address)
-        assert not at.exception
-        assert not [one.value for one in at.warning if "in this link" in one.value]
+    labs = {lab.page: partial(read_lab, lab) for lab in LABS}
+    read = {**labs, **READ}
+    for place in [*(node.place(name) for name in node.questions), *node.more.values()]:
+        link = read[place.page]({name: [text] for name, text in place.address.items()})
+        assert link.rejected == []
 
 
 def test_answers_show_in_the_progress() -> None:
@@ -107,7 +128,7 @@ def test_an_address_with_something_else_gets_a_sentence() -> None:
     at = open_page(SEMINAR, v="1", colour="red", preset="a b")
     (warning,) = at.warning
     assert "colour red: this page has no such setting" in warning.value
-    assert "preset a b: must be letters" in warning.value
+    assert "preset a b: must be one of seminar-10" in plainly(warning.value)
 
 
 def test_an_uploaded_preset_can_be_presented() -> None:
@@ -127,34 +148,41 @@ def test_an_odd_upload_gets_a_sentence() -> None:
     assert "is no TOML" in error.value
 
 
-@pytest.mark.parametrize(("number", "step"), STEPS, ids=[f"{n}-{s.title}" for n, s in STEPS])
-def test_a_step_opens_and_gives_nothing_away(number: int, step) -> None:
+def opened(number: int, step) -> AppTest:
+    """A step as it begins: everything is accepted, and no note is on the screen."""
     at = open_step(number)
     assert not at.exception
     assert not [one.value for one in at.warning if "in this link" in one.value]
-    said = words(at)
     assert f"step {number} of {len(STEPS)}" in texts(at)
     assert plain(step.note) not in texts(at)
-    if (number, step) in ASKED:
-        assert charts(at) == []
-        asked = question(step.question)
-        assert asked.why not in said
-        assert all(slip.hint not in said for slip in asked.slips)
-        assert [button.label for button in at.button if button.label.startswith("Reveal")] == [
-            "Reveal class (R)"
-        ]
+    return at
+
+
+@pytest.mark.parametrize(
+    ("number", "step"),
+    [one for one in STEPS if one not in ASKED],
+    ids=lambda one: getattr(one, "title", one),
+)
+def test_a_scenario_opens(number: int, step) -> None:
+    at = opened(number, step)
+    assert charts(at)
+    assert not [button.label for button in at.button if button.label.startswith("Reveal")]
 
 
 @pytest.mark.parametrize(
     ("number", "step"), ASKED, ids=[f"{number}-{step.title}" for number, step in ASKED]
 )
-def test_parts_are_revealed_in_order_and_reset_closes_them(number: int, step) -> None:
+def test_a_question_is_revealed_in_parts_and_reset_closes_it(number: int, step) -> None:
     asked = question(step.question)
-    at = open_step(number)
+    at = opened(number, step)
+    said = words(at)
+    assert charts(at) == []
+    assert asked.why not in said
+    assert all(slip.hint not in said for slip in asked.slips)
     for part in step.reveal:
         at = press(at, f"Reveal {part} (R)")
         assert not at.exception
-        assert (asked.why in words(at).replace("\\", "")) == (part == "answer") or not asked.why
+        assert (asked.why in plainly(words(at))) == (part == "answer") or not asked.why
         if part == "picture":
             assert charts(at) or at.get("bidi_component") or at.metric or at.get("arrow_data_frame")
     assert shared_counts().revealed(LONGEST.name, asked.id)
@@ -189,3 +217,11 @@ def test_an_unknown_preset_is_harmless() -> None:
     assert not at.exception
     assert "Commit" in [button.label for button in at.button]
     assert not [text for text in texts(at) if text.startswith("step ")]
+    assert "preset nobody: must be one of seminar-10" in plainly(at.warning[0].value)
+
+
+def test_a_step_that_a_preset_does_not_have_gets_a_sentence() -> None:
+    at = open_page(SEMINAR, v="1", preset="seminar-10", present="1", slide="40")
+    assert "slide 40: must be a step from 1 to 5" in plainly(at.warning[0].value)
+    assert "5 steps" in texts(at)
+    assert "Next" in [button.label for button in at.button if not button.disabled]

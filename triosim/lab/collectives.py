@@ -5,6 +5,7 @@ from __future__ import annotations
 from triosim.collective import collective
 from triosim.lab.networks import GB, hosts
 from triosim.lab.question import Parameter, Quantity, Question, Slip
+from triosim.lab.slips import no_own_part
 from triosim.network.closed_forms import bus_factor
 
 LAB = "collectives"
@@ -186,11 +187,7 @@ C1 = Question(
         ),
     ),
     slips=(
-        Slip(
-            name="no (n\u22121)/n",
-            closed=lambda size_mb, gb_per_s, **_: 2 * size_mb / gb_per_s,
-            hint="The factor (n \u2212 1)/n is missing: a GPU already has its own part of the sum.",
-        ),
+        no_own_part(lambda size_mb, gb_per_s, **_: 2 * size_mb / gb_per_s),
         Slip(
             name="algbw for busbw",
             closed=lambda size_mb, gb_per_s, **_: size_mb / gb_per_s,

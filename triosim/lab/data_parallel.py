@@ -6,6 +6,7 @@ from triosim.collective import collective
 from triosim.lab import buckets as step
 from triosim.lab.collectives import LINK, SPEEDS
 from triosim.lab.question import Parameter, Quantity, Question, Slip
+from triosim.lab.slips import no_own_part
 
 LAB = "data-parallel"
 FP32_BYTES = 4
@@ -103,11 +104,7 @@ D1 = Question(
             hint="That takes 65 GB/s for algbw, S/t. It is the speed of a link, and every byte "
             "passes a link almost twice.",
         ),
-        Slip(
-            name="no (n\u22121)/n",
-            closed=lambda **v: 2 * algbw_ms(**v),
-            hint="The factor (n \u2212 1)/n is missing: a GPU already has its own part of the sum.",
-        ),
+        no_own_part(lambda **v: 2 * algbw_ms(**v)),
         Slip(
             name="one pass",
             closed=lambda **v: reduce_ms(**v) / 2,

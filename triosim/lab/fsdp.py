@@ -8,6 +8,7 @@ from triosim.collective import collective
 from triosim.lab.collectives import HOSTS, LINK, NIC, PER_HOST
 from triosim.lab.networks import hosts as hosts_of
 from triosim.lab.question import Parameter, Quantity, Question, Slip
+from triosim.lab.slips import elements_for_bytes, four_bytes, gb_for_gib, no_own_part
 from triosim.network.topology.description import Description
 from triosim.train import TrainResult, TrainScenario, train
 
@@ -130,11 +131,7 @@ F1 = Question(
         differs="The model has 8,030,261,248 parameters, 0.003 % more than 8.03 billion.",
     ),
     slips=(
-        Slip(
-            name="GB for GiB",
-            closed=lambda **v: fall_gib(**v) * GIB / 1e9,
-            hint="That is in GB. A GiB is 1.074 GB.",
-        ),
+        gb_for_gib(fall_gib),
         Slip(
             name="weights alone",
             closed=lambda **v: fall_gib(**v) / 8,
@@ -193,21 +190,9 @@ F2 = Question(
             hint="That is one gather and one reduce-scatter, as in DDP. Parameters were given back "
             "after forward and are gathered again.",
         ),
-        Slip(
-            name="no (n\u22121)/n",
-            closed=lambda psi_b, **_: 6 * psi_b,
-            hint="The factor (N \u2212 1)/N is missing: a GPU already has its own shard.",
-        ),
-        Slip(
-            name="4 bytes",
-            closed=lambda **v: fsdp_gb(**v) * 2,
-            hint="That is fp32. In bf16 an element has 2 bytes.",
-        ),
-        Slip(
-            name="elements for bytes",
-            closed=lambda **v: fsdp_gb(**v) / 2,
-            hint="That counts elements. In bf16 each has 2 bytes.",
-        ),
+        no_own_part(lambda psi_b, **_: 6 * psi_b),
+        four_bytes(fsdp_gb),
+        elements_for_bytes(fsdp_gb),
     ),
     why="Gather, gather again, reduce-scatter: three times 7/8 of 16.06 GB.",
 )
@@ -265,16 +250,8 @@ F3 = Question(
             hint="That sends everything through one NIC at a time. A host's eight NICs each bring "
             "an eighth, and the GPUs hand it on inside.",
         ),
-        Slip(
-            name="4 bytes",
-            closed=lambda **v: gather_ms(**v) * 2,
-            hint="That is fp32. In bf16 a parameter has 2 bytes.",
-        ),
-        Slip(
-            name="elements for bytes",
-            closed=lambda **v: gather_ms(**v) / 2,
-            hint="That takes 218 million for the bytes. In bf16 a parameter has 2.",
-        ),
+        four_bytes(gather_ms),
+        elements_for_bytes(gather_ms),
     ),
     why="436 MB, of which 15/16 come from other hosts over 400 GB/s. The block computes for "
     "20.6 ms: twenty times as long, so the gather is hidden.",

@@ -66,7 +66,7 @@ def layer_lanes(setup: Setup) -> list[Lane]:
     """The forward pass of one layer: eager, fused, and replayed as CUDA graphs."""
     scenario = TrainScenario(model=MODELS[setup.model], gpus=1, seq_len=setup.tokens)
     costs = Costs.of(make_plan(scenario))
-    block = _block(setup)
+    block = layer_block(setup)
     eager = [[costs.kernel_s(op.work) for op in block.forward if op.work.kernels]]
     compiled = compiled_layer(setup)
     fused = [
@@ -92,7 +92,8 @@ def lane(name: str, work: Sequence[Sequence[float]], costs: LaunchCosts) -> Lane
     )
 
 
-def _block(setup: Setup) -> Block:
+def layer_block(setup: Setup) -> Block:
+    """The layer's operators, in bf16."""
     return block_of(
         load_model(MODELS[setup.model]), "dense", batch=1, seq=setup.tokens, dtype="bf16",
         implementation="sdpa",
@@ -101,7 +102,7 @@ def _block(setup: Setup) -> Block:
 
 def compiled_layer(setup: Setup) -> CompiledBlock:
     """The layer as torch.compile runs it, with its break."""
-    block, module = _block(setup), setup.module
+    block, module = layer_block(setup), setup.module
     prefix = next(op.module for op in block.forward).partition("{}.")[0]
     return compile_block(block, breaks=(f"{prefix}{{}}.{module}",) if module else ())
 

@@ -9,6 +9,7 @@ import numpy as np
 from triosim.collective import collective
 from triosim.lab.collectives import LINK, RANKS, SIZE
 from triosim.lab.question import Parameter, Quantity, Question, Slip
+from triosim.lab.slips import no_own_part
 from triosim.mesh import (
     DeviceMesh,
     Partial,
@@ -77,7 +78,7 @@ M1 = Question(
     answer=Quantity(
         label="Ranks that hold nothing",
         unit="ranks",
-        formula=r"\text{chunks of }\lceil 10/3\rceil=4\text{ rows and }\lceil 7/10\rceil=1"
+        formula=r"\lceil 10/3\rceil=4\text{ rows},\;\lceil 7/10\rceil=1"
         r"\text{ column}",
         closed=empty_ranks,
         engine=_empty_run,
@@ -167,12 +168,7 @@ M2 = Question(
             closed=lambda **v: 2 * scatter_ms(**v),
             hint="That is Partial to Replicate, an all-reduce. Shards need only the first half.",
         ),
-        Slip(
-            name="no (n\u22121)/n",
-            closed=lambda size_mb, gb_per_s, **_: size_mb / gb_per_s,
-            hint="The factor (n \u2212 1)/n is missing: a rank already has its own part of the "
-            "sum.",
-        ),
+        no_own_part(lambda size_mb, gb_per_s, **_: size_mb / gb_per_s),
         Slip(
             name="one shard",
             closed=lambda size_mb, ranks, gb_per_s: size_mb / ranks / gb_per_s,

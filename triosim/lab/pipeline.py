@@ -12,7 +12,7 @@ from triosim.lab.question import Parameter, Quantity, Question, Slip
 from triosim.pipelines import PipelineResult, pipeline
 
 STAGES = Parameter(name="stages", label="Stages p", low=1, high=16)
-MICROBATCHES = Parameter(name="microbatches", label="Micro-batches m", low=1, high=48)
+MICROBATCHES = Parameter(name="microbatches", label="Micro-batches m", low=1, high=96)
 FORWARD = Parameter(name="forward", label="Forward F", low=0.1, high=10, step=0.1, whole=False)
 BACKWARD = Parameter(name="backward", label="Backward B", low=0.1, high=10, step=0.1, whole=False)
 WEIGHT = Parameter(name="weight", label="of that weights W", low=0, high=10, step=0.1, whole=False)

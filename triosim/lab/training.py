@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from triosim.hardware import load_gpu
 from triosim.lab.question import CHOICE, Parameter, Quantity, Question, Slip
+from triosim.lab.slips import gb_for_gib
 from triosim.pipelines import pipeline
 from triosim.train import TrainScenario, make_plan
 from triosim.train.network import Wires
@@ -44,13 +45,17 @@ def _plan(dp: int, tp: int, pp: int, batch: int) -> Plan:
     )  # fmt: skip
 
 
-def _plan_of(**sizes: float) -> Plan:
+def plan_of(**sizes: float) -> Plan:
+    """The mesh of `dp`, `tp` and `pp` on the seminar's machine with `batch` sequences a step.
+
+    Raises `ConfigError` for sizes that the model cannot be divided by.
+    """
     return _plan(*(int(sizes[name]) for name in ("dp", "tp", "pp", "batch")))
 
 
 def _parameters_run(**sizes: float) -> float:
     """Mean over the stages; the first and the last hold a table as well."""
-    plan = _plan_of(**sizes)
+    plan = plan_of(**sizes)
     state = State(make_blocks(plan, Wires(plan)))
     return sum(state.sharded(stage) for stage in range(plan.stages)) / plan.stages / 1e9
 
@@ -59,9 +64,9 @@ def _state_run(**sizes: float) -> float:
     return STATE_BYTES * _parameters_run(**sizes) * 1e9 / GIB
 
 
-def _inside_run(**sizes: float) -> str:
+def inside_a_host(**sizes: float) -> str:
     """The axes whose groups stay in a host of 8."""
-    mesh = _plan_of(**sizes).mesh
+    mesh = plan_of(**sizes).mesh
     axes = ("pp", "dp_shard", "tp")
     inside = [axis for axis in axes if mesh.hosts_per_group(axis, 8) == 1]
     return ", ".join(inside)
@@ -97,21 +102,17 @@ A1 = Question(
             unit="sequences",
             formula=r"\frac{256}{dp}",
             closed=lambda dp, batch, **_: batch / dp,
-            engine=lambda **v: float(_plan_of(**v).global_batch / _plan_of(**v).sizes["dp_shard"]),
+            engine=lambda **v: float(plan_of(**v).global_batch / plan_of(**v).sizes["dp_shard"]),
         ),
         Quantity(
             label="Axis that stays in a host of 8",
             formula=r"\text{the innermost, of size 8}",
             closed=lambda **_: "tp",
-            engine=_inside_run,
+            engine=inside_a_host,
         ),
     ),
     slips=(
-        Slip(
-            name="GB for GiB",
-            closed=lambda **v: state_gib(**v) * GIB / 1e9,
-            hint="That is in GB. A GiB is 1.074 GB.",
-        ),
+        gb_for_gib(state_gib),
         Slip(
             name="dp forgotten",
             closed=lambda dp, **v: state_gib(dp=1, **v),
