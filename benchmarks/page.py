@@ -1,58 +1,198 @@
-"""From a slider's move to the new picture, in a real Chromium: python -m benchmarks.page
+"""How soon pages can be read and looked at, in a real Chromium: python -m benchmarks.page [PAGE]
 
-Starts the dashboard, moves the bandwidth slider of the Simulate page (8 GPUs) and waits until
-Plotly has drawn the new time axis; prints the median and the slowest of the moves.
+Starts the dashboard. Opens each page with an empty cache (cold) and again with a full one (warm),
+each time in a new session, until its text and controls are there and until its first chart is
+drawn; then moves a slider or another control of it and waits until the new picture is finished.
+Prints the median of the openings and the 95th percentile of the moves beside what was asked for,
+and the load of the machine: figures of a loaded one say little.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
+import math
+import os
 import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
+
+from dashboard.compare_links import link_to as compare_link
+from dashboard.examples import FIRST, RUNNING
+from dashboard.validation_links import SWITCHES
+from dashboard.validation_links import TABS as VALIDATION_TABS
 
 ROOT = Path(__file__).resolve().parents[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-MOVES = ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "ArrowLeft") * 3
-# Where the time axis of the last chart ends, as Plotly has drawn it.
-END_OF_AXIS = """() => {
-  const charts = document.querySelectorAll("[data-testid=stPlotlyChart] .js-plotly-plot");
-  return charts[charts.length - 1]?._fullLayout?.xaxis?.range[1];
-}"""
+PATIENCE_MS = 300_000
+SIZE: Any = {"width": 1280, "height": 720}
+COLD_TEXT_S, COLD_CHART_S, WARM_S, MOVE_S = 2.5, 4.5, 1.5, 1.0
+# When what a page is asked for appears, and when a chart was last drawn: milliseconds since the
+# start of the navigation, or -1.
+WATCH = """
+window.seen = {ready: -1, chart: -1, drawn: -1};
+new MutationObserver(changes => {
+  const now = performance.now(), seen = window.seen;
+  if (seen.ready < 0 && document.querySelector(%r)) seen.ready = now;
+  for (const { target } of changes) {
+    const element = target.nodeType === 1 ? target : target.parentElement;
+    if (element?.closest(".js-plotly-plot")?.querySelector(".main-svg")) {
+      if (seen.chart < 0) seen.chart = now;
+      seen.drawn = now;
+      return;
+    }
+  }
+}).observe(document, {childList: true, subtree: true, attributes: true, characterData: true});
+"""
+QUIET_MS = 500  # no change of a chart for so long: its picture is finished
+SETTLED = f"""since => seen.drawn > since && performance.now() - seen.drawn > {QUIET_MS}
+  && document.querySelector(".stApp").dataset.testScriptState === "notRunning" """
 
 
-def moves_s(address: str, chromium: str) -> list[float]:
-    """Seconds of each move."""
-    times = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        page = browser.new_page(viewport={"width": 1280, "height": 720})
-        page.goto(f"{address}/simulate?v=1&case=1")
-        page.locator("[data-testid=stPlotlyChart] .main-svg").first.wait_for()
-        slider = page.locator(".st-key-ptp_bandwidth_gb_per_s_slider input[type=range]").first
-        for key in MOVES:
-            old = page.evaluate(f"({END_OF_AXIS})()")
-            start = time.perf_counter()
-            slider.press(key)
-            page.wait_for_function(f"old => ({END_OF_AXIS})() !== old", arg=old)
-            times.append(time.perf_counter() - start)
-        browser.close()
-    return times
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page: its address, what is there with its text and controls, and what is moved.
+
+    `ready` and the others are CSS selectors. `opening` is pressed before a move. A slider has
+    `keys`; of other controls the `moves` are clicked in turn. `chart` is False for a page that
+    begins without one.
+    """
+
+    path: str
+    ready: str
+    opening: str = ""
+    moves: Sequence[str] = ()
+    keys: Sequence[str] = ()
+    chart: bool = True
 
 
-def main() -> None:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        sys.exit("No Chromium on this machine.")
+BACK_AND_FORTH = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
+METRIC, TITLE = "[data-testid=stMetricValue]", "[data-testid=stMain] h3"
+PAGES = {
+    "simulate": Page(
+        path="/simulate?v=1&case=1", ready=METRIC, keys=BACK_AND_FORTH,
+        moves=[".st-key-ptp_bandwidth_gb_per_s_slider input[type=range]"],
+    ),
+    "train": Page(
+        path="/train?v=1", ready=METRIC, keys=BACK_AND_FORTH,
+        moves=[".st-key-train_window input[type=range]"],
+    ),
+    "compare": Page(
+        path=f"/compare?{urlencode({**compare_link((RUNNING, FIRST)), 'picture': 'Timelines'})}",
+        ready=METRIC, moves=[".st-key-lanes label"],
+    ),
+    "sweep": Page(
+        path="/sweep?v=1", ready=TITLE, moves=["[role=tab] >> nth=1", "[role=tab] >> nth=0"],
+    ),
+    "network": Page(
+        path="/network?v=1", ready=TITLE, keys=BACK_AND_FORTH, moves=["input[type=range]"],
+    ),
+    "traces": Page(
+        path="/traces?v=1&view=Roofline", ready=TITLE,
+        moves=["[role=tab] >> nth=1", "[role=tab] >> nth=2"],
+    ),
+    "validation": Page(
+        path=f"/validation?{urlencode({'v': 1, 'aspect': VALIDATION_TABS[2]})}", ready=TITLE,
+        moves=[f".st-key-{name} label" for name in SWITCHES],
+    ),
+    "labs": Page(
+        path="/lab_pipeline?v=1", ready=".st-key-lab_predict button", chart=False,
+        opening="button:has-text('Show me')", keys=BACK_AND_FORTH, moves=["input[type=range]"],
+    ),
+}  # fmt: skip
+
+
+class Watched:
+    """A page of the dashboard in a browser, with a clock in it."""
+
+    def __init__(self, context: Any, address: str, page: Page) -> None:
+        self.tab = context.new_page()
+        self.tab.set_default_timeout(PATIENCE_MS)
+        self.tab.add_init_script(WATCH % page.ready)
+        self.page = page
+        self.tab.goto(address + page.path, wait_until="commit")
+        wanted = "seen.ready > 0" + (" && seen.chart > 0" if page.chart else "")
+        self.tab.wait_for_function(f"() => {wanted}")
+        self.text_s, self.chart_s = (
+            ms / 1e3 if ms > 0 else None
+            for ms in self.tab.evaluate("() => [seen.ready, seen.chart]")
+        )
+
+    def moves_s(self, rounds: int) -> list[float]:
+        """Moves until each picture is finished."""
+        if self.page.opening:
+            self.tab.locator(self.page.opening).first.click()
+        self.tab.wait_for_function(SETTLED, arg=0)
+        steps = [(move, key) for move in self.page.moves for key in self.page.keys or ("",)]
+        return [self._move_s(*step) for step in steps * rounds]
+
+    def _move_s(self, selector: str, key: str) -> float:
+        control = self.tab.locator(selector).first
+        since_ms = self.tab.evaluate("() => performance.now()")
+        if key:
+            control.press(key)
+        else:
+            control.click()
+        self.tab.wait_for_function(SETTLED, arg=since_ms)
+        return float(self.tab.evaluate("() => seen.drawn") - since_ms) / 1e3
+
+
+def openings(
+    browser: Any, address: str, page: Page, count: int, *, cold: bool
+) -> tuple[list[float], list[float]]:
+    """Seconds to text and to the first chart, each opening with an empty cache or a full one."""
+    texts, charts = [], []
+    shared = browser.new_context(viewport=SIZE)
+    for number in range(count + (not cold)):
+        context = browser.new_context(viewport=SIZE) if cold else shared
+        one = Watched(context, address, page)
+        if cold or number:  # the first one fills the cache
+            texts.append(one.text_s)
+            charts += [one.chart_s] if page.chart else []
+        (context if cold else one.tab).close()
+    shared.close()
+    return texts, charts
+
+
+def row(name: str, browser: Any, address: str, count: int, rounds: int) -> str:
+    """The figures of a page beside what is asked for; * where they are above that."""
+    page = PAGES[name]
+    prime = browser.new_context(viewport=SIZE)
+    moving = Watched(prime, address, page)  # the server has seen the page by then
+    cells = []
+    for cold, text_s, chart_s in ((True, COLD_TEXT_S, COLD_CHART_S), (False, WARM_S, WARM_S)):
+        texts, charts = openings(browser, address, page, count, cold=cold)
+        cells += [_cell(statistics.median(texts), text_s)]
+        cells += [_cell(statistics.median(charts), chart_s) if charts else "-"]
+    moves = sorted(moving.moves_s(rounds))
+    prime.close()
+    cells += [_cell(statistics.median(moves), MOVE_S)]
+    cells += [_cell(moves[math.ceil(0.95 * len(moves)) - 1], MOVE_S)]
+    return f"{name:12}" + "".join(f"{cell:>12}" for cell in cells)
+
+
+def _cell(seconds: float, most_s: float) -> str:
+    return f"{seconds:.2f} s{' ' if seconds <= most_s else '*'}"
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[str]:
+    """The address of a dashboard that runs for as long as it is used."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.headless", "true"]
     server = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -62,12 +202,36 @@ def main() -> None:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
-        times = moves_s(f"http://127.0.0.1:{port}", chromium)
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-    print(
-        f"{len(times)} moves: median {statistics.median(times):.2f} s, slowest {max(times):.2f} s"
-    )
+        server.wait(20)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("pages", nargs="*", choices=[*PAGES, []], metavar="PAGE",
+                        help=f"of {', '.join(PAGES)} (all)")  # fmt: skip
+    parser.add_argument("--openings", type=int, default=5, help="of each page, cold and warm (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="of a page's moves (5)")
+    options = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        sys.exit("No Chromium on this machine.")
+    before = os.getloadavg()[0]
+    heads = ("cold text", "cold chart", "warm text", "warm chart", "move", "move p95")
+    asked = (COLD_TEXT_S, COLD_CHART_S, WARM_S, WARM_S, MOVE_S, MOVE_S)
+    print(f"{'':12}" + "".join(f"{head:>12}" for head in heads))
+    print(f"{'at most':12}" + "".join(f"{f'{seconds:.2f} s ':>12}" for seconds in asked))
+    with serving() as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        for name in options.pages or PAGES:
+            try:
+                print(row(name, browser, address, options.openings, options.rounds), flush=True)
+            except Error as error:
+                print(f"{name:12}  failed: {str(error).splitlines()[0]}", flush=True)
+        browser.close()
+    print(f"load of the machine: {before:.1f} before, {os.getloadavg()[0]:.1f} after")
 
 
 if __name__ == "__main__":

@@ -11,21 +11,29 @@ from streamlit.errors import StreamlitAPIException
 
 from dashboard import rejected
 from dashboard.frame import FRAME, frame_value
-from dashboard.links import NUMBER, Link, Parameters, number_of
+from dashboard.links import NUMBER, Link, Parameters, number_of, text_of
 from dashboard.settings import VERSION, Setting
 from triosim.errors import ConfigError
 
 Raw = Mapping[str, Sequence[str]]
 
 
-def return_to(page: str, address: str, *, arrived: bool) -> None:
+def return_to(
+    page: str, address: str, names: Iterable[str], *, arrived: bool, v_is_bare: bool = False
+) -> None:
     """Back from another page without an address: open the one that was here.
 
-    Streamlit leaves a bare address behind when a page is left, so the browser's Back finds that.
-    `address` is the state in which the page keeps its own.
+    Streamlit leaves a bare address behind when a page is left, or the parameters of a page that was
+    opened with some, so the browser's Back finds that. `address` is the state in which the page
+    keeps its own; an address with none of the page's `names` counts as bare. One with a version
+    alone is a link to the page's defaults, unless `v_is_bare`.
     """
-    settings = st.session_state.get(address, {})
-    if arrived and not len(st.query_params) and settings.keys() - {"v"}:
+    settings = st.session_state.get(address)
+    if not arrived or settings is None or not set(st.query_params).isdisjoint(names):
+        return
+    others = set(st.query_params) - {"v", *FRAME}
+    bare = v_is_bare or not len(st.query_params)
+    if others or (bare and settings.keys() - {"v"}):
         del st.session_state["page"]
         st.switch_page(page, query_params=settings)
 
@@ -56,7 +64,7 @@ def read_parameters(raw: Raw, value_of: Callable[[str, Sequence[str]], Any]) -> 
                 frame_value(name, texts)
             else:
                 values[name] = value_of(name, texts)
-            parameters[name] = texts[0]
+            parameters[name] = texts[0] if len(texts) == 1 else list(texts)
         except ConfigError as error:
             wrong.append(error.named(name))
     return Link(values=values, parameters=parameters, rejected=wrong)
@@ -94,7 +102,24 @@ def setting_value(
     return number_of(setting, text.removesuffix(".0") if setting.kind == "whole" else text)
 
 
-def put_right(page: str, link: Link, names: Iterable[str], *, arrived: bool) -> None:
+def set_to(value_of: Callable[[str, Sequence[str]], Any]) -> Mapping[str, Any]:
+    """What the address means now."""
+    return read_parameters(here(), value_of).values
+
+
+def chosen(settings: Mapping[str, Setting]) -> Parameters:
+    """What bound widgets are set to, as an address says it: defaults are left out."""
+    seen = {name: st.session_state.get(name) for name in settings}
+    return {
+        name: text_of(value)
+        for name, value in seen.items()
+        if value not in (settings[name].default, None)
+    }
+
+
+def put_right(
+    page: str, link: Link, names: Iterable[str], *, arrived: bool, v_is_bare: bool = False
+) -> None:
     """Note what is wrong with the address and correct it, before the first widget is drawn.
 
     `names` are the keys of the page's bound widgets.

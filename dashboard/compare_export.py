@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
 
 from dashboard.compare_run import Compared, Step
 from dashboard.compare_table import whole_table
-from dashboard.export import file_button, portable_scenario
+from dashboard.export import as_json, file_button, portable_scenario
 from dashboard.train_export import portable_paths
 from triosim import Scenario
 from triosim.export.table import to_csv
@@ -23,22 +21,18 @@ def export_menu(steps: list[Step], both: Compared | None) -> None:
         if both is not None:
             file_button("Table (CSV)", "comparison.csv", lambda: to_csv(whole_table(both)).encode())
             file_button(
-                "Comparison (JSON)", "comparison.json", lambda: _json(saved_comparison(both))
+                "Comparison (JSON)", "comparison.json", lambda: as_json(saved_comparison(both))
             )
         for step in steps:
             file_button(
                 f"Scenario {step.letter} (JSON)",
                 f"scenario-{step.letter}.json",
-                lambda step=step: _json(saved(step.scenario)),
+                lambda step=step: as_json(saved(step.scenario)),
             )
         st.caption(
             "The address of this page is a link to exactly this comparison. Add a step reads these "
             "JSON files again, as does `python -m triosim compare`."
         )
-
-
-def _json(values: Mapping[str, Any]) -> bytes:
-    return (json.dumps(values, indent=2, default=str, allow_nan=False) + "\n").encode()
 
 
 def saved(scenario: AnyScenario) -> dict[str, Any]:

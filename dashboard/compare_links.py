@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from dashboard.address import here, put_right, read_parameters, setting_value
-from dashboard.links import Parameters, text_of
-from dashboard.packed import pack
+from dashboard.address import chosen, here, put_right, read_parameters, setting_value
+from dashboard.links import Parameters
+from dashboard.packed import count_of, pack
 from dashboard.settings import VERSION, Setting
 from triosim.errors import ConfigError
 from triosim.figures.compare_colours import LETTERS
@@ -51,20 +52,31 @@ def set_scenarios(scenarios: Sequence[AnyScenario]) -> None:
 
 def read_address(arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
-    put_right("compare", read_parameters(here(), _value), VIEW, arrived=arrived)
+    link = read_parameters(here(), partial(value_of, own=not arrived))
+    put_right("compare", link, VIEW, arrived=arrived)
 
 
-def _value(name: str, texts: Sequence[str]) -> Any:
-    if name != SCENARIOS:
-        return setting_value(VIEW.get(name), name, texts, own=False)
-    if len(texts) != 1:
-        raise ConfigError(name, f"{len(texts)} times", "stands once in a link")
-    return texts[0]
+def value_of(name: str, texts: Sequence[str], *, own: bool = True) -> Any:
+    """The value of a parameter; raises `ConfigError`.
+
+    `own` says that the page's widgets wrote it: a step that was compared may then have gone.
+    """
+    if name == SCENARIOS:
+        if len(texts) != 1:
+            raise ConfigError(name, f"{len(texts)} times", "stands once in a link")
+        return texts[0]
+    value = setting_value(VIEW.get(name), name, texts, own=False)
+    if name == "against" and not own and value not in _letters()[1:]:
+        raise ConfigError(name, value, f"this link has only the steps {', '.join(_letters())}")
+    return value
 
 
-def set_to() -> Mapping[str, Any]:
-    """What the page is set to now."""
-    return read_parameters(here(), _value).values
+def _letters() -> str:
+    """Those of the steps of the link; of a link that cannot be read, all that there could be."""
+    try:
+        return LETTERS[: count_of(packed_here())]
+    except ConfigError:
+        return LETTERS
 
 
 def address_now() -> Parameters:
@@ -72,9 +84,4 @@ def address_now() -> Parameters:
     parameters: Parameters = {"v": VERSION}
     if packed_here():
         parameters[SCENARIOS] = packed_here()
-    seen = {name: st.session_state.get(name) for name in VIEW}
-    return parameters | {
-        name: text_of(value)
-        for name, value in seen.items()
-        if value not in (VIEW[name].default, None)
-    }
+    return parameters | chosen(VIEW)

@@ -15,14 +15,14 @@ from dashboard.kept import kept
 from dashboard.plain import micro, plain, short
 from dashboard.runner import in_worker
 from triosim import Result
-from triosim.explain import Explanation, Inside, Wait, WhatIf, explain
+from triosim.explain import Explanation, Inside, PathStep, Wait, WhatIf, explain
 from triosim.figures.explain import critical_bars, what_if_tornado
 from triosim.figures.text import time_text
 from triosim.resolved import AnyScenario, run
 from triosim.trace import trace_stamp
 
 CHOSEN, INNER = "explained", "explained_inside"
-RANK, PATH, ASKED = "gaps_of", "critical_path", "what_if_of"
+RANK, ASKED = "gaps_of", "what_if_of"
 MOST_LISTED = 12
 REASON_LETTERS = 70
 Show = Callable[..., None]
@@ -53,21 +53,25 @@ def clicked(chart: str, of: Any, place: str, columns: Sequence[str], names: Sequ
                 st.session_state[RANK] = rank
 
 
-def path_toggle() -> None:
+def path_toggle(name: str) -> None:
+    """A switch for the critical path, under this name in the address."""
     st.toggle(
         "Critical path",
-        key=PATH,
+        key=name,
+        bind="query-params",
         help="The chain of tasks that makes the step as long as it is: drawn as a line, and by "
         "kind below.",
     )
 
 
-def path_of(result: Result) -> Sequence[Any]:
-    """The critical path if it is to be drawn."""
-    return explain(result).critical_path if st.session_state.get(PATH) else ()
+def path_of(result: Result, name: str) -> Sequence[PathStep]:
+    """The critical path if the switch says that it is to be drawn."""
+    return explain(result).critical_path if st.session_state.get(name) else ()
 
 
-def explanation(result: Result, names: Mapping[int, str], show: Show, style: Any) -> None:
+def explanation(
+    result: Result, names: Mapping[int, str], path: Sequence[PathStep], show: Show, style: Any
+) -> None:
     """Everything below a timeline; `names` are the GPUs whose gaps are listed."""
     found = explain(result)
     chosen: Chosen | None = st.session_state.get(CHOSEN)
@@ -84,7 +88,7 @@ def explanation(result: Result, names: Mapping[int, str], show: Show, style: Any
             chosen=chosen, name=names[rank],
         )  # fmt: skip
     _panel(_step_lines(found, chosen), CHOSEN)
-    if st.session_state.get(PATH):
+    if path:
         st.markdown("**The critical path by kind**; it sums to the step")
         show(
             critical_bars(found.critical_totals, style=style),

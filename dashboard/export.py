@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import streamlit as st
@@ -54,6 +56,11 @@ def export(result: Result) -> None:
 def file_button(label: str, name: str, write: Callable[[], bytes]) -> None:
     """Saves what is written when it is pressed."""
     st.download_button(label, write, name, on_click="ignore", icon=":material/download:")
+
+
+def as_json(values: Mapping[str, Any]) -> bytes:
+    """A file of plain values."""
+    return (json.dumps(values, indent=2, default=str, allow_nan=False) + "\n").encode()
 
 
 def portable_scenario(scenario: Scenario) -> Scenario:

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 from dashboard.frame import FRAME, frame_value
 from dashboard.settings import SETTINGS, VERSION, Setting, label_of
 from dashboard.topologies import check_network, read_name
-from dashboard.traces_store import absent, folder_of, is_upload
+from dashboard.traces_store import SHIPPED, absent, folder_of, is_upload
 from triosim.errors import ConfigError
-from triosim.scenario import SAMPLE_TRACES, Scenario
+from triosim.scenario import Scenario
 
 TABS = (
     "Timeline",
@@ -45,7 +45,7 @@ class Link:
 
 def shipped_traces() -> list[str]:
     """The trace folders that stand beside the program, by name."""
-    return sorted(f.parent.name for f in SAMPLE_TRACES.glob("*/trace.csv"))
+    return list(SHIPPED)
 
 
 def read_link(
@@ -304,16 +304,19 @@ def _rank(name: str) -> Callable[[Sequence[str]], str]:
     return check
 
 
-def _all_ranks(texts: Sequence[str]) -> str:
-    text = _one(texts, "all_ranks", "must be true or false").lower()
-    return _choice("all_ranks", text, ("true", "false"))
+def _switch(name: str) -> Callable[[Sequence[str]], str]:
+    def check(texts: Sequence[str]) -> str:
+        text = _one(texts, name, "must be true or false").lower()
+        return _choice(name, text, ("true", "false"))
+
+    return check
 
 
 RANKS = ("first_rank", "memory_rank")
 VIEW: Mapping[str, Callable[[Sequence[str]], Any]] = {
     "tab": _tab,
     "window": _window,
-    "all_ranks": _all_ranks,
+    **{name: _switch(name) for name in ("all_ranks", "critical_path")},
     **{name: _rank(name) for name in RANKS},
 }
 

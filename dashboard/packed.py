@@ -59,6 +59,21 @@ def unpack(text: str) -> list[AnyScenario]:
     return [_scenario(item) for item in items]
 
 
+def count_of(text: str) -> int:
+    """How many scenarios an address says it holds; raises `ConfigError` for what is no address."""
+    return len(_items(text))
+
+
+def kind_of(text: str) -> str:
+    """Of which kind the first of them is, trace or train; "" where it does not say.
+
+    Raises `ConfigError` for what is no address.
+    """
+    items = _items(text)
+    kind = items[0].get("kind") if items and isinstance(items[0], Mapping) else None
+    return kind if isinstance(kind, str) and kind in _KINDS else ""
+
+
 def missing(text: str) -> list[Missing]:
     """The files that an address needs and this session has not uploaded.
 
@@ -83,7 +98,7 @@ def scenario_from_file(values: Mapping[str, Any], kind: str) -> AnyScenario:
     given = {name: value for name, value in values.items() if name != "schema_version"}
     if isinstance(given.get("trace_dir"), str):
         given["trace_dir"] = Path(given["trace_dir"]).name
-    return _scenario({**given, "kind": kind})
+    return _made(kind, given)
 
 
 def _items(text: str) -> list[Any]:
@@ -141,10 +156,12 @@ def _plain(value: Any) -> Any:
 
 
 def _scenario(item: Any) -> AnyScenario:
-    if not isinstance(item, Mapping) or str(item.get("kind")) not in _KINDS:
+    if not isinstance(item, Mapping) or item.get("kind") not in tuple(_KINDS):
         raise ConfigError("scenarios", "(unknown)", "a scenario is of kind trace or train")
-    values = {name: value for name, value in item.items() if name != "kind"}
-    kind = item["kind"]
+    return _made(item["kind"], {name: value for name, value in item.items() if name != "kind"})
+
+
+def _made(kind: str, values: dict[str, Any]) -> AnyScenario:
     if values.get("trace_dir") is not None:
         values["trace_dir"] = str(_trace(values["trace_dir"]))
     shipped = {name: path for name in _FILES if (path := _published(values.get(name)))}

@@ -41,6 +41,7 @@ def plan_text(one: Ranked) -> str:
         return ""
     said = [f"micro-batch {chosen.micro_batch_size}"]
     said.append("no recompute" if chosen.recompute == "none" else f"{chosen.recompute} recompute")
+    said += [f"ZeRO-{chosen.zero}"] if chosen.zero else []
     said += [chosen.schedule] if chosen.pp > 1 else []
     return ", ".join(said)
 

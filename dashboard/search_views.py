@@ -70,7 +70,7 @@ def _start(question: Question, run: Run | None) -> None:
     st.markdown(
         "Every way to lay the model out over these GPUs: data parallel (replicated or sharded), "
         "context, tensor, pipeline and expert parallel. For each one the best micro-batch, "
-        "recompute mode and schedule. You see which is fastest, and why each of the others is not."
+        "recompute mode, schedule and ZeRO stage. You see which is fastest and why others are not."
     )
     st.button(
         "Search", icon=":material/search:", on_click=begin, args=(question,)

@@ -102,7 +102,12 @@ class Field:
 
 def fields_of(scenario: AnyScenario) -> Mapping[str, Field]:
     """What a scenario of its kind can go through, by the engine's names."""
-    return _train_fields() if isinstance(scenario, TrainScenario) else _trace_fields()
+    return fields_of_kind("train" if isinstance(scenario, TrainScenario) else "trace")
+
+
+def fields_of_kind(kind: str) -> Mapping[str, Field]:
+    """The same of every scenario of a kind, train or trace."""
+    return _train_fields() if kind == "train" else _trace_fields()
 
 
 @lru_cache(maxsize=1)

@@ -7,14 +7,22 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.address import here, put_right, read_parameters, setting_value
+from dashboard.address import (
+    Raw,
+    chosen,
+    here,
+    put_right,
+    read_parameters,
+    return_to,
+    setting_value,
+)
 from dashboard.examples import RUNNING
-from dashboard.links import Parameters, text_of
-from dashboard.packed import missing, pack, unpack
+from dashboard.links import Link, Parameters
+from dashboard.packed import kind_of, missing, pack, unpack
 from dashboard.search_settings import OPTIONS
 from dashboard.search_settings import SETTINGS as SEARCH
 from dashboard.settings import VERSION, Setting
-from dashboard.sweep_fields import fields_of
+from dashboard.sweep_fields import Field, fields_of, fields_of_kind
 from dashboard.sweep_values import MAX_TEXT
 from triosim.errors import ConfigError
 from triosim.resolved import AnyScenario
@@ -76,7 +84,12 @@ def _packed_base() -> str:
 def base_here() -> AnyScenario:
     """The step that the sweep begins with; raises `TrioSimError`."""
     text = _packed_base()
-    return unpack(text)[0] if text else RUNNING
+    if not text:
+        return RUNNING
+    found = unpack(text)
+    if len(found) != 1:
+        raise ConfigError(BASE, f"{len(found)} steps", "a sweep begins with one")
+    return found[0]
 
 
 def missing_here() -> list[Any]:
@@ -124,25 +137,82 @@ def _write(name: str, text: str | None) -> None:
 
 
 def return_here(arrived: bool) -> None:
-    """Back from a step that was opened here: open the sweep or search again.
-
-    Streamlit has then written the other page's parameters into this page's entry of the history,
-    so that an address with nothing of this page counts as a bare one.
-    """
-    saved = st.session_state.get("sweep_address", {})
-    if arrived and saved.keys() - {"v"} and not {*_OWN, *BOUND} & set(st.query_params):
-        del st.session_state["page"]
-        st.switch_page(PAGE, query_params=saved)
+    """Back from a step that was opened here: open the sweep or search again."""
+    return_to(PAGE, "sweep_address", (*_OWN, *BOUND), arrived=arrived, v_is_bare=True)
 
 
 def read_address(arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
     if arrived:
         st.session_state[_BASE] = st.query_params.get(BASE, "")
-    put_right("sweep", read_parameters(here(), _value), BOUND, arrived=arrived)
+    put_right("sweep", read_sweep(here()), BOUND, arrived=arrived)
 
 
-def _value(name: str, texts: Sequence[str]) -> Any:
+def read_sweep(raw: Raw) -> Link:
+    """What an address means; parts that are not accepted count as absent, with a sentence each."""
+    link = read_parameters(raw, value_of)
+    values, parameters = dict(link.values), dict(link.parameters)
+    wrong = list(link.rejected)
+
+    def put(name: str, text: str, error: ConfigError | None) -> None:
+        """Keep what is left of a part of the address."""
+        if error is None:
+            return
+        wrong.append(error.named(name))
+        values[name] = parameters[name] = text
+        if not text:
+            del values[name], parameters[name]
+
+    known = _fields_of_link(values.get(BASE, ""))
+    before = ""
+    for vary, over in zip(VARY, OVER, strict=True):
+        name = values.get(vary, "")
+        if vary in values and known is not None:
+            put(vary, *_known(vary, name, known, before))
+        if over in values and vary not in values:
+            put(over, "", ConfigError(over, values[over], f"needs {vary}: what has these values"))
+        elif over in values and known is not None:
+            put(over, *_options(over, values[over], tuple(known[name].choices)))
+        before = name
+    for name in _LISTS:
+        if name in values:
+            put(name, *_options(name, values[name], OPTIONS[name]))
+    return Link(values=values, parameters=parameters, rejected=wrong)
+
+
+def _fields_of_link(base: str) -> Mapping[str, Field] | None:
+    """What the base of a link can go through; None where that cannot be read, which is said."""
+    try:
+        kind = kind_of(base) if base else "train"
+    except ConfigError:
+        return None
+    return fields_of_kind(kind) if kind else None
+
+
+def _known(
+    vary: str, name: str, known: Mapping[str, Field], before: str
+) -> tuple[str, ConfigError | None]:
+    """A field that goes through values, if the base has it."""
+    if name not in known:
+        legal = f"must be one of {', '.join(known)}"
+        return "", ConfigError(vary, name or "(empty)", legal)
+    if name == before:
+        return "", ConfigError(vary, name, f"is what {VARY[0]} goes through already")
+    return name, None
+
+
+def _options(name: str, text: str, legal: Sequence[str]) -> tuple[str, ConfigError | None]:
+    """Of a list those that can be chosen; numbers are read where they are shown."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    wrong = [part for part in parts if part not in legal]
+    if not legal or not wrong:
+        return text, None
+    left = ", ".join(part for part in parts if part in legal)
+    return left, ConfigError(name, ", ".join(wrong), f"must be of {', '.join(legal)}")
+
+
+def value_of(name: str, texts: Sequence[str]) -> Any:
+    """The value of a parameter by itself; raises `ConfigError`."""
     if name in _OWN:
         if len(texts) != 1:
             raise ConfigError(name, f"{len(texts)} times", "stands once in a link")
@@ -151,11 +221,6 @@ def _value(name: str, texts: Sequence[str]) -> Any:
             raise ConfigError(name, f"{texts[0][:20]}...", legal)
         return texts[0]
     return setting_value(BOUND.get(name), name, texts, own=False, longest=MAX_TEXT)
-
-
-def set_to() -> Mapping[str, Any]:
-    """What the page is set to now."""
-    return read_parameters(here(), _value).values
 
 
 def keep(vary: Sequence[str | None], over: Sequence[str | None]) -> None:
@@ -169,13 +234,10 @@ def address_now() -> Parameters:
     """The address as it should read, for the way back from another page."""
     parameters: Parameters = {"v": VERSION}
     parameters |= {name: st.query_params[name] for name in _OWN if name in st.query_params}
-    seen = {name: st.session_state.get(name) for name in BOUND}
-    if seen["part"] == SEARCH_MODE:
+    if st.session_state.get("part") == SEARCH_MODE:
         st.session_state["search_left"] = {
-            name: seen[name] for name in SEARCH if name in seen and name in st.session_state
+            name: st.session_state[name]
+            for name in SEARCH
+            if name in BOUND and name in st.session_state
         }
-    return parameters | {
-        name: text_of(value)
-        for name, value in seen.items()
-        if value not in (BOUND[name].default, None)
-    }
+    return parameters | chosen(BOUND)

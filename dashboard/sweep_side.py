@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import complaints
+from dashboard.links import Parameters
 from dashboard.plain import plain
 from dashboard.sweep_base import base_control
 from dashboard.sweep_fields import Field, fields_of, proposed
-from dashboard.sweep_links import OVER, VARY, keep
+from dashboard.sweep_links import OVER, PAGE, VARY, keep, link_to
 from dashboard.sweep_values import MAX_TEXT, SYNTAX, values_in
 from triosim.errors import ConfigError, counted
 from triosim.resolved import AnyScenario
@@ -24,12 +26,34 @@ FIELD_LABELS = ("Go through", "and through")
 NONE = "nothing else"
 
 
+def link_from(base: AnyScenario) -> Parameters:
+    """The address of a first sweep around a step, for the page of that step."""
+    known = fields_of(base)
+    return link_to(base, {name: proposed(known[name], base) for name in _first(known)})
+
+
+def _first(known: Mapping[str, Field]) -> tuple[str, ...]:
+    return TRAIN_FIRST if "tp" in known else TRACE_FIRST
+
+
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """What the sidebar asks: fields with their values, the last of which varies fastest."""
 
     spec: SweepSpec
     fields: tuple[Field, ...]
+
+
+def sweep_button(base: AnyScenario) -> None:
+    """A link from a step to a sweep around it, which looks like the buttons beside it."""
+    with st.container(key="button_link_sweep", width="content"):
+        st.page_link(
+            PAGE,
+            label="Sweep",
+            icon=":material/stacked_line_chart:",
+            help="Many steps at once: this one with other numbers of GPUs, batches, links and more",
+            query_params=link_from(base),
+        )
 
 
 def choose(base: AnyScenario, arrived: bool) -> Asked | str:
@@ -60,7 +84,7 @@ def _field(
     asked = st.query_params.get(VARY[place], "")
     now = st.session_state.get(key)
     if arrived or now not in options:
-        usual = (TRAIN_FIRST if "tp" in known else TRACE_FIRST)[place]
+        usual = _first(known)[place]
         first = usual if place == 0 or VARY[0] not in st.query_params else ""
         st.session_state[key] = asked if asked and asked in options else first
         if st.session_state[key] not in options:

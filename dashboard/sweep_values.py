@@ -34,7 +34,8 @@ def values_in(text: str, field: Field, base: AnyScenario) -> tuple[Any, ...]:
     values = [value for part in parts for value in _part(part, field, base)]
     distinct = tuple(dict.fromkeys(values))
     if len(distinct) > MAX_VALUES:
-        raise ConfigError(field.name, f"{len(distinct):,} values", f"at most {MAX_VALUES:,}")
+        legal = f"one field goes through at most {MAX_VALUES:,} here"
+        raise ConfigError(field.name, f"{len(distinct):,} values", legal)
     return distinct
 
 

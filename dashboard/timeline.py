@@ -24,6 +24,7 @@ OVERVIEW_PX = 420
 LARGE = 20  # pixels, on a projector
 WHOLE = (0.0, 100.0)
 STEP = 0.1  # percent
+PATH = "critical_path"  # in the address
 # What a chart offers itself, while the mouse is over it: its picture as PNG.
 CHART = {
     "displaylogo": False,
@@ -90,7 +91,7 @@ def timeline(result: Result) -> None:
     left, right = st.columns([0.6, 0.4], vertical_alignment="bottom")
     with right:
         ranks = _ranks(result)
-        explain.path_toggle()
+        explain.path_toggle(PATH)
     with left:
         window = _window(result)
     with overview:
@@ -105,7 +106,7 @@ def timeline(result: Result) -> None:
             selection_mode="box",
         )
     st.session_state["shown_ms"] = result.total_ms
-    path = explain.path_of(result)
+    path = explain.path_of(result, PATH)
     show(
         gantt_bars(result, ranks, window, path=path, style=style()),
         "Operators and transfers in the window",
@@ -116,7 +117,7 @@ def timeline(result: Result) -> None:
         selection_mode="points",
     )
     names = dict(zip(ranks, gpu_labels(result, ranks), strict=True))
-    explain.explanation(result, names, show, style())
+    explain.explanation(result, names, path, show, style())
 
 
 def _flatten(figure: go.Figure) -> None:

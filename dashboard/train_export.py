@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import train_configs
-from dashboard.export import file_button, folder_name, zipped
+from dashboard.export import as_json, file_button, folder_name, zipped
 from dashboard.links import shipped_traces
 from dashboard.traces_store import is_upload, uploads
 from triosim.export.chrome import chrome_trace
@@ -29,9 +29,9 @@ def export_tab(result: TrainResult) -> None:
     saved = {**scenario.to_dict(), **paths}
     with st.container(horizontal=True, gap="small"):
         file_button(
-            "Result (JSON)", f"{name}.json", lambda: _json(result.to_dict() | {"scenario": saved})
+            "Result (JSON)", f"{name}.json", lambda: as_json(result.to_dict() | {"scenario": saved})
         )
-        file_button("Scenario (JSON)", f"{name}.scenario.json", lambda: _json(saved))
+        file_button("Scenario (JSON)", f"{name}.scenario.json", lambda: as_json(saved))
         file_button(
             "Timeline (Perfetto)", f"{name}.perfetto.json", lambda: _timeline(result, saved)
         )
@@ -49,12 +49,8 @@ def export_tab(result: TrainResult) -> None:
         st.caption("The address of this page is a link to exactly this step.")
 
 
-def _json(values: Mapping[str, Any]) -> bytes:
-    return (json.dumps(values, indent=2, allow_nan=False) + "\n").encode()
-
-
 def _result(result: TrainResult, saved: Mapping[str, Any]) -> bytes:
-    return _json({**result.to_dict(), "scenario": saved})
+    return as_json({**result.to_dict(), "scenario": saved})
 
 
 def _timeline(result: TrainResult, saved: Mapping[str, Any]) -> bytes:

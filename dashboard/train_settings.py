@@ -105,7 +105,7 @@ _SCENARIO = (
     _whole("tp", "tp: tensor", 1),
     _whole("pp", "pp: pipeline", 1),
     _whole("cp", "cp: context", 1),
-    _choice("stack", "Software stack", "torchtitan-compile", tuple(stack_names())),
+    _choice("stack", "Software stack", "torchtitan-2024", tuple(stack_names())),
     _choice("recompute", "Recompute", "selective-op", RECOMPUTE),
     _choice("precision", "Precision", "bf16", PRECISIONS),
     _named("mode", "Compile"),
@@ -163,6 +163,7 @@ VIEW = (
     _number("price", "Price of a GPU hour", None, 0, 1e6),
     _choice("colour_by", "Colour ranks by their group of", AXES[1], AXES),
     _switch("streams", "Communication streams"),
+    _switch("train_path", "Critical path"),
 )
 _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
     "model": (lambda v: v["origin"] == CATALOGUE, "the model is not from the catalogue"),

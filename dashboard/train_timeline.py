@@ -16,6 +16,7 @@ from triosim.train import TrainResult
 
 WHOLE = (0.0, 100.0)
 STEP = 0.1  # percent
+PATH = "train_path"  # in the address
 ALL = "all layers"
 MAX_LISTED = 2000
 _CLICKED = ("span", "rank", "wait")  # what a click on a bar tells
@@ -30,7 +31,7 @@ def timeline(result: TrainResult) -> None:
         streams = not pipeline or st.toggle(
             "Communication streams", key="streams", bind="query-params"
         )
-        explain.path_toggle()
+        explain.path_toggle(PATH)
     with left:
         low, high = st.slider(
             "Window (part of the step)", *WHOLE, WHOLE, STEP, format="%.1f%%", key="train_window"
@@ -39,7 +40,7 @@ def timeline(result: TrainResult) -> None:
         low, high = max(0.0, high - STEP), max(STEP, high)
     total_ms = result.tasks.total_s * 1e3
     window = low / 100 * total_ms, high / 100 * total_ms
-    path = explain.path_of(result)
+    path = explain.path_of(result, PATH)
     figure = step_timeline(result, window, streams=streams, path=path, style=style())
     show(
         figure,
@@ -49,7 +50,7 @@ def timeline(result: TrainResult) -> None:
         selection_mode="points",
     )
     names = dict(zip((c.rank for c in result.classes), class_labels(result), strict=True))
-    explain.explanation(result, names, show, style())
+    explain.explanation(result, names, path, show, style())
     _pass(result)
 
 

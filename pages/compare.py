@@ -3,18 +3,20 @@
 import streamlit as st
 
 from dashboard import look, rejected
-from dashboard.address import return_to
+from dashboard.address import return_to, set_to
 from dashboard.compare_add import add_menu, begin
 from dashboard.compare_cards import cards
 from dashboard.compare_export import export_menu
 from dashboard.compare_files import ask_for
 from dashboard.compare_links import (
     PAGE,
+    SCENARIOS,
+    VIEW,
     address_now,
     packed_here,
     read_address,
     set_scenarios,
-    set_to,
+    value_of,
 )
 from dashboard.compare_run import compared, steps_of, why_not
 from dashboard.compare_tabs import tabs
@@ -75,8 +77,8 @@ def page(text: str) -> None:
 
 arrived = look.open_page("compare", VERSION)
 go_on()
-return_to(PAGE, "compare_address", arrived=arrived)
+return_to(PAGE, "compare_address", (SCENARIOS, *VIEW), arrived=arrived)
 read_address(arrived)
-rejected.show("compare", set_to())
+rejected.show("compare", set_to(value_of))
 page(packed_here())
 st.session_state["compare_address"] = address_now()

@@ -7,7 +7,7 @@ from dashboard.address import return_to
 from dashboard.lab import strip
 from dashboard.network_answers import studied
 from dashboard.network_links import parameters_here, read_address, set_to
-from dashboard.network_settings import TABS
+from dashboard.network_settings import SETTINGS, TABS
 from dashboard.network_side import Chosen, choose, sentence
 from dashboard.network_study import Study
 from dashboard.settings import VERSION
@@ -56,7 +56,7 @@ def _view(name: str, chosen: Chosen, found: Study | None) -> None:
 
 
 arrived = look.open_page("network", VERSION)
-return_to("pages/network.py", "network_address", arrived=arrived)
+return_to("pages/network.py", "network_address", SETTINGS, arrived=arrived)
 read_address(arrived)
 asked = strip.choose_question()
 with st.sidebar:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from dashboard import complaints, look, rejected
+from dashboard.address import set_to
 from dashboard.compare_files import ask_for
 from dashboard.plain import plain
 from dashboard.search_side import choose as choose_search
@@ -17,8 +18,8 @@ from dashboard.sweep_links import (
     missing_here,
     read_address,
     return_here,
-    set_to,
     switched,
+    value_of,
 )
 from dashboard.sweep_open import open_asked
 from dashboard.sweep_side import choose as choose_sweep
@@ -66,6 +67,6 @@ with st.sidebar:
         "Part", MODES, default=SWEEP, required=True, key="part", bind="query-params",
         label_visibility="collapsed", on_change=switched, width="stretch",
     )  # fmt: skip
-rejected.show("sweep", set_to())
+rejected.show("sweep", set_to(value_of))
 (sweep_part if part == SWEEP else search_part)(arrived)
 st.session_state["sweep_address"] = address_now()

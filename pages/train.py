@@ -7,6 +7,7 @@ from dashboard.address import return_to
 from dashboard.pinned import pin_buttons
 from dashboard.saved_file import open_saved
 from dashboard.settings import VERSION
+from dashboard.sweep_side import sweep_button
 from dashboard.train_controls import Controls
 from dashboard.train_cost import run_tab
 from dashboard.train_export import export_tab
@@ -14,7 +15,7 @@ from dashboard.train_head import headline, measured, title_of
 from dashboard.train_links import address_of, read_address, set_to
 from dashboard.train_mesh import mesh_tab
 from dashboard.train_run import Answer, answer_to
-from dashboard.train_settings import TABS, VIEW
+from dashboard.train_settings import SETTINGS, TABS, VIEW
 from dashboard.train_side import choose
 from dashboard.train_tabs import checks_tab, memory_tab, time_tab
 from dashboard.train_timeline import timeline
@@ -49,7 +50,7 @@ def tabs(result: TrainResult) -> None:
 
 
 arrived = look.open_page("train", VERSION)
-return_to("pages/train.py", "train_address", arrived=arrived)
+return_to("pages/train.py", "train_address", SETTINGS, arrived=arrived)
 read_address(arrived)
 with st.sidebar:
     controls = choose()
@@ -63,6 +64,7 @@ if answer is not None:
     ):
         views.check_badge(answer.result)
         pin_buttons(answer.result.scenario, answer.result.step_ms)
+        sweep_button(answer.result.scenario)
     headline(answer)
     measured(answer)
     views.notices(answer.result)

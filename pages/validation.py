@@ -7,7 +7,7 @@ from dashboard.address import return_to
 from dashboard.settings import VERSION
 from dashboard.validation_all import all_tab
 from dashboard.validation_compile import compile_tab
-from dashboard.validation_links import TABS, parameters_here, read_address, set_to
+from dashboard.validation_links import CHOICES, TABS, parameters_here, read_address, set_to
 from dashboard.validation_open import open_asked
 from dashboard.validation_source import source_tab
 
@@ -22,7 +22,7 @@ def tabs() -> None:
 
 
 arrived = look.open_page("validation", VERSION)
-return_to("pages/validation.py", "validation_address", arrived=arrived)
+return_to("pages/validation.py", "validation_address", CHOICES, arrived=arrived)
 read_address(arrived)
 open_asked()
 rejected.show("validation", set_to())

@@ -14,9 +14,11 @@ ENGINE = sorted((ROOT / "triosim").rglob("*.py"))
 # What each part may import of the others; a part may always import itself.
 ALLOWED = {
     "errors": set(),
+    "files": set(),
+    "amounts": set(),
     "catalogue": {"errors"},
     "hardware": {"errors", "catalogue"},
-    "trace": {"errors", "hardware"},
+    "trace": {"errors", "files", "hardware"},
     "workload": {"errors", "catalogue", "hardware", "trace"},
     "compile": {"errors", "hardware", "workload"},
     "network": {"errors", "catalogue", "hardware"},
@@ -24,16 +26,18 @@ ALLOWED = {
     "engine": {"errors", "network"},
     "parallel": {"errors", "trace", "network", "engine"},
     "schedules": {"errors", "network", "engine"},
-    "pipelines": {"errors", "schedules"},
+    # What is said of a result is worked out where it is asked for: the one way back.
+    "shown": {"notebook"},
+    "pipelines": {"errors", "schedules", "shown"},
     "legal": {"errors"},
     "scenario": {"errors", "hardware", "network", "legal"},
-    "analysis": {"errors", "trace", "network", "engine", "parallel"},
+    "analysis": {"errors", "amounts", "trace", "network", "engine", "parallel"},
     "notes": {"errors", "hardware", "trace", "network", "engine", "parallel", "scenario"},
     "size": {"errors", "trace", "engine", "parallel", "scenario", "jitter"},
     "jitter": set(),
-    "collective": {"errors", "network"},
+    "collective": {"errors", "network", "shown"},
     "result": {
-        "errors", "engine", "network", "analysis", "scenario", "trace", "jitter", "legal",
+        "errors", "engine", "network", "analysis", "scenario", "trace", "jitter", "legal", "shown",
     },
     "joined": {"network", "scenario"},
     "variation": {"jitter", "parallel", "scenario"},
@@ -49,23 +53,35 @@ ALLOWED = {
         "errors", "hardware", "legal", "network", "result", "scenario", "simulate", "trace",
         "train", "workload",
     },
-    "compare": {"errors", "analysis", "resolved", "result"},
-    "search": {"errors", "compare", "hardware", "legal", "mesh", "network", "schedules", "train"},
-    "sweep": {"errors", "analysis", "legal", "resolved", "result", "train"},
+    "compare": {"errors", "amounts", "analysis", "resolved", "result", "shown"},
+    "search": {
+        "errors", "compare", "hardware", "legal", "mesh", "network", "schedules", "shown", "train",
+    },
+    "sweep": {"errors", "files", "analysis", "legal", "resolved", "result", "shown", "train"},
+    "saved": {
+        "errors", "analysis", "jitter", "legal", "resolved", "result", "shown", "train",
+    },
+    "notebook": {
+        "errors", "amounts", "analysis", "chakra", "collective", "compare", "explain", "figures",
+        "pipelines", "result", "saved", "scenario", "search", "shown", "sweep", "train",
+    },
     "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
     "commands": {
-        "errors", "hardware", "network", "schedules", "export", "collective", "pipelines",
-        "train", "validation", "workload", "analysis", "legal", "result", "scenario", "simulate",
-        "compare", "explain", "resolved", "search", "sweep",
+        "errors", "amounts", "hardware", "network", "schedules", "export", "collective",
+        "pipelines", "train", "validation", "workload", "analysis", "legal", "result", "scenario",
+        "simulate", "compare", "explain", "resolved", "search", "sweep", "chakra", "overlay",
     },
     "explain": {
-        "errors", "analysis", "engine", "hardware", "joined", "network", "result", "simulate",
-        "trace", "train", "workload",
+        "errors", "amounts", "analysis", "engine", "hardware", "joined", "network", "result",
+        "shown", "simulate", "trace", "train", "workload",
     },
-    "export": {"errors", "analysis", "engine", "result", "scenario"},
+    "export": {"errors", "files", "analysis", "engine", "result", "scenario"},
+    "chakra": {"errors", "legal", "analysis", "engine", "export", "network", "result"},
+    "overlay": {"errors", "engine", "export", "result"},
     "figures": {
         "errors", "network", "analysis", "engine", "result", "scenario", "trace", "joined",
         "train", "mesh", "workload", "explain", "pipelines", "lab", "search", "sweep", "compare",
+        "overlay",
     },
     "lab": {
         "errors", "analysis", "collective", "compile", "engine", "hardware", "mesh", "network",
@@ -105,6 +121,7 @@ def test_imports_go_one_way(path):
     found = imports(path)
     roots = {name.split(".")[0] for name in found}
     assert roots.isdisjoint({"streamlit", "torch"})
+    assert "IPython" not in roots or own == "notebook"
     assert "plotly" not in roots or own == "figures"
     assert "simpy" not in roots or own in ("engine", "network")
     assert roots.isdisjoint({"pages", "dashboard", "app"})
@@ -116,7 +133,8 @@ def test_imports_go_one_way(path):
 def test_the_engine_starts_without_the_dashboard_or_torch():
     code = (
         "import sys, triosim, triosim.cli; "
-        "print([m for m in ('streamlit', 'plotly', 'torch') if m in sys.modules])"
+        "kept_out = ('streamlit', 'plotly', 'torch', 'IPython', 'ipywidgets'); "
+        "print([m for m in kept_out if m in sys.modules])"
     )
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT

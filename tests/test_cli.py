@@ -164,7 +164,7 @@ def test_slow_is_repeatable_and_the_last_flag_counts(scenario_of):
         ("-batch-size-sim x", "-batch-size-sim x: must be a whole number from 1 to 1073741824."),
         ("-micro-batch-size 0", "-micro-batch-size 0: must be a whole number from 1 to 1073741"),
         ("-micro-batch-size 9 -batch-size 8", "-micro-batch-size 9: must be at most the simulated"),
-        ("-micro-batch-size 65 -case 4", "-micro-batch-size 65: must be at most the simulated"),
+        ("-micro-batch-size 65 -case 4 -GPUnumber 4", "-micro-batch-size 65: must be at most the"),
         ("-accumulate 0", "-accumulate 0: must be a whole number from 1 to 4096."),
         ("-capacity 9", "-capacity 9: must be a whole number from 10 to 60."),
         ("-bandwidth 0", "-bandwidth 0: must be a number from 1e-06 to 1e+09."),

@@ -6,10 +6,12 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from triosim.amounts import memory_words, time_words
 from triosim.analysis.breakdown import CLASSES, SLOWDOWN
 from triosim.errors import ConfigError, counted
 from triosim.resolved import SECTIONS, AnyScenario, Resolved, is_chosen, resolve, run
 from triosim.result import Result
+from triosim.shown import Shown
 
 MOST = 4
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -53,8 +55,8 @@ class Delta:
         return name
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Comparison(Shown):
     """Two to four results; the first is the baseline."""
 
     results: tuple[Result, ...]
@@ -123,7 +125,7 @@ class Comparison:
     def _pace(self, index: int) -> str:
         mine, base = self.results[index].total_ms, self.baseline.total_ms
         if not mine or not base:
-            return f"A step takes {_time(mine)} instead of {_time(base)}"
+            return f"A step takes {time_words(mine / 1e3)} instead of {time_words(base / 1e3)}"
         ratio = base / mine
         if abs(ratio - 1) < WORTH_SAYING:
             return "A step takes as long" + ("" if mine == base else f" ({mine / base - 1:+.1%})")
@@ -156,7 +158,7 @@ class Comparison:
         least = WORTH_SAYING * self.baseline.total_ms
         largest = sorted(self.waterfall(index), key=lambda delta: -abs(delta.ms))
         said = [
-            f"{_time(abs(d.ms))} {'more' if d.ms > 0 else 'less'} {d.words}"
+            f"{time_words(abs(d.ms) / 1e3)} {'more' if d.ms > 0 else 'less'} {d.words}"
             for d in largest[:SAID]
             if abs(d.ms) > least
         ]
@@ -169,8 +171,8 @@ class Comparison:
             return ""
         fullest = max(range(len(result.classes)), key=lambda c: result.memory[c].peak_bytes)
         rank = result.classes[fullest].rank
-        size = f"{_size(abs(more))} {'more' if more > 0 else 'less'}"
-        text = f"Needs {size}, at most {_size(result.peak_memory_bytes)} on rank {rank:,}"
+        size = f"{memory_words(abs(more))} {'more' if more > 0 else 'less'}"
+        text = f"Needs {size}, at most {memory_words(result.peak_memory_bytes)} on rank {rank:,}"
         fits = result.peak_memory_bytes <= result.capacity_bytes
         fitted = base.peak_memory_bytes <= base.capacity_bytes
         if fits != fitted:
@@ -212,17 +214,3 @@ def compare(*steps: Result | AnyScenario | Resolved) -> Comparison:
     results = tuple(step if isinstance(step, Result) else run(step) for step in steps)
     resolved = tuple(resolve(result.scenario) for result in results)
     return Comparison(results=results, resolved=resolved)
-
-
-def _time(ms: float) -> str:
-    for unit, scale in (("s", 1e3), ("ms", 1.0), ("µs", 1e-3)):
-        if ms >= scale:
-            return f"{ms / scale:.3g} {unit}"
-    return f"{ms * 1e6:.3g} ns"
-
-
-def _size(size_bytes: float) -> str:
-    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size_bytes >= scale:
-            return f"{size_bytes / scale:.3g} {unit}"
-    return f"{size_bytes:.0f} bytes"

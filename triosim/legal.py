@@ -13,6 +13,7 @@ from triosim.errors import ConfigError
 
 SCHEMA_VERSION = 1
 SPEEDS = (1e-3, 1e3)
+MAX_WORKERS = 1024  # processes at once
 
 
 def as_whole(value: object) -> int | None:

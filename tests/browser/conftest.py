@@ -98,7 +98,7 @@ def browser() -> Iterator[Any]:
     path = named or next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
         pytest.skip("no Chromium on this machine")
-    api.expect.set_options(timeout=20_000)  # a loaded machine is slow, not wrong
+    api.expect.set_options(timeout=60_000)  # a loaded machine is slow, not wrong
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
@@ -115,7 +115,7 @@ def warm(browser: Any) -> Iterator[Any]:
 
 def new_context(browser: Any) -> Any:
     context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     return context
 
 

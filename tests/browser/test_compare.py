@@ -70,6 +70,10 @@ def test_a_pinned_result_is_compared_with_one_of_another_page(visit: Visits) -> 
     page.go_back()
     expect(page.locator("h3").first).to_have_text("Compare")
     expect(page.get_by_text("faster").first).to_be_visible()
+    # Streamlit has left the parameters of Compare in the entry of the page that opened it.
+    page.go_back()
+    expect(page.locator("h3").first).to_contain_text("llama3-8b on 8 GPUs")
+    expect(page.get_by_text("Not everything in this link")).to_have_count(0)
     assert one.complaints == []
 
 

@@ -1,5 +1,6 @@
 """A click on a gap in a browser says why; the list does the same from the keyboard."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,10 @@ import pytest
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 Visits = Callable[..., Any]
+CENTRES = """all => all.map(point => {
+  const box = point.getBoundingClientRect();
+  return [box.y + box.height / 2, box.x + box.width / 2];
+})"""
 
 
 def widest(bars: Any) -> dict[str, float]:
@@ -57,6 +62,28 @@ def test_a_click_on_a_gap_of_a_training_step_says_why(visit: Visits) -> None:
     said = page.locator(".st-key-explained_panel")
     expect(said).to_contain_text("computes nothing for")
     expect(said).to_contain_text("waits for another stage")
+    assert one.complaints == []
+
+
+def test_a_click_on_a_raster_explains_what_is_there(patient_visit: Visits) -> None:
+    one = patient_visit()
+    page = one.open("/train?v=1&model=llama3.2-1b&world=8&pp=8&batch=512&train_path=true")
+    expect(page.get_by_text("The critical path by kind", exact=True)).to_be_visible()
+    plot = page.locator("[data-testid=stPlotlyChart]").first
+    plot.scroll_into_view_if_needed()
+    # The first stretch of the last stage: its first backward pass takes most of it.
+    points = plot.locator(".scatterlayer .point")
+    points.first.wait_for(state="attached")
+    said = page.locator(".st-key-explained_panel")
+    for _ in range(5):  # the page may still be settling under the mouse
+        boxes = points.evaluate_all(CENTRES)
+        lowest = max(y for y, _ in boxes)
+        page.mouse.click(min(x for y, x in boxes if lowest - y < 1), lowest)
+        with contextlib.suppress(AssertionError):
+            expect(said).to_contain_text("layers backward 0 (backward) takes", timeout=10_000)
+            break
+    expect(said).to_contain_text("on stage 7, stream compute")
+    assert "backward 0" in said.inner_text()
     assert one.complaints == []
 
 

@@ -41,17 +41,37 @@ def test_what_never_fails_is_all_useful(printed):
 @pytest.mark.parametrize(
     ("flag", "value", "problem"),
     [
-        ("--gpus", "2.5", "--gpus 2.5: must be a whole number from 1."),
+        ("--gpus", "2.5", "--gpus 2.5: must be a whole number from 1 to 1,000,000,000."),
         ("--gpus", "many", "--gpus many: must be a number."),
-        ("--checkpoint-s", "-1", "--checkpoint-s -1.0: must be a number of seconds from 0."),
+        (
+            "--checkpoint-s",
+            "-1",
+            "--checkpoint-s -1.0: must be a number of seconds from 0 to 1e+12.",
+        ),
     ],
 )
 def test_what_is_refused(refused, flag, value, problem):
     assert refused(*WORDS, f"{flag}={value}") == problem
 
 
+def test_extremes_read_as_sentences(printed):
+    """One GPU that never fails, and checkpoints that cost nothing, need words of their own."""
+    text = printed(*WORDS, "--gpus", "1", "--gpu-mtbf-hours", "inf", "--work-s", "1e12")
+    assert text.startswith("1 GPU, which never fails\n")
+    assert "none is written" in text
+    assert "the run takes 31,688 years instead of 31,688 years, with no failure" in text
+    assert "best interval: none, as nothing fails" in text
+    text = printed(*WORDS, "--checkpoint-s", "0", "--work-s", "1e-3")
+    assert "best interval: the shorter the better" in text
+    assert "the run takes 1 ms instead of 1 ms, with 1.16e-08 failures" in text
+
+
 def test_a_job_without_progress(refused):
-    assert "makes no progress" in refused(*WORDS, "--gpu-mtbf-hours", "1", status=1)
+    assert "makes no progress: it fails every 3.60 s on average" in refused(
+        *WORDS, "--gpu-mtbf-hours", "1", status=1
+    )
+    words = [*WORDS, "--gpu-mtbf-hours", "inf", "--interval-s", "1e-6"]
+    assert "do more work between checkpoints" in refused(*words, status=1)
 
 
 def test_what_is_needed(refused):

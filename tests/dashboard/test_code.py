@@ -59,3 +59,9 @@ def test_workers_do_not_import_the_dashboard() -> None:
     code = "import sys, dashboard.work; sys.exit('streamlit' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_a_worker_watches_its_server_before_it_loads_the_engine() -> None:
+    code = "import sys, dashboard.lifeline; sys.exit('triosim' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()

@@ -119,6 +119,12 @@ def test_a_link_with_four_of_both_kinds_opens_in_any_session(page: Open, tab: st
             assert found.paragraph(number) in text
 
 
+def test_a_letter_without_a_step_is_said(page: Open) -> None:
+    at = page(FOUR[:2], against="D")
+    assert "against D: this link has only the steps A, B." in at.warning[0].value
+    assert not page(FOUR[:2], against="B").warning
+
+
 def test_the_waterfall_on_the_page_ends_at_the_difference(page: Open) -> None:
     at = page(FOUR, against="D")
     spec = json.loads(at.get("plotly_chart")[0].proto.spec)
@@ -293,6 +299,11 @@ def test_saved_files_come_back(both: Compared) -> None:
         (b'{"config": "/etc/passwd", "gpus": 8}', "config.json"),
         (b'{"case": 9}', "case"),
         (b'{"gpus": "many"}', "gpus"),
+        (b'{"kind": ["train"], "gpus": 8}', "no such field"),
+        (b'{"case": 2, "topology": {"kind": ["ring"]}}', "kind"),
+        (b'{"steps": [{"scenario": {"kind": {}}}]}', "no such field"),
+        (b'{"model": "gpt2", "layers": 1073741824}', "layers"),
+        (b"[" * 100_000, "must be a scenario saved as JSON"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(text: bytes, sentence: str) -> None:

@@ -13,7 +13,9 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import triosim as ts
-from dashboard.explain import CHOSEN, INNER, PATH, RANK, Chosen, clicked, what_if_of
+from dashboard.explain import CHOSEN, INNER, RANK, Chosen, clicked, what_if_of
+from dashboard.timeline import PATH
+from dashboard.train_timeline import PATH as TRAIN_PATH
 from triosim.explain import explain
 from triosim.figures.critical import NAME
 from triosim.figures.gantt_bars import CUSTOM_DATA
@@ -92,6 +94,9 @@ def test_the_critical_path_is_drawn_on_request(simulate_page: Open) -> None:
     at = at.toggle(key=PATH).set_value(True).run()
     assert NAME in drawn(at)
     assert "The critical path by kind" in shown(at)
+    linked = simulate_page(v="1", case="2", gpus="8", critical_path="true")
+    assert NAME in drawn(linked)
+    assert not linked.warning
 
 
 def test_what_would_help_is_simulated_on_demand(simulate_page: Open) -> None:
@@ -113,7 +118,7 @@ def test_gaps_of_a_training_step(train_page: AppTest) -> None:
     text = shown(at)
     assert "Stage 0 computes nothing for" in text
     assert "Meanwhile, one after the other:" in text
-    at = at.toggle(key=PATH).set_value(True).run()
+    at = at.toggle(key=TRAIN_PATH).set_value(True).run()
     assert NAME in drawn(at)
 
 

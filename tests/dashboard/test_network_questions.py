@@ -55,7 +55,7 @@ def test_without_a_question_the_page_is_as_ever() -> None:
 def test_scenes_are_legal_and_links_of_a_class_are_accepted() -> None:
     for values in SCENES.values():
         assert set(values) <= set(SETTINGS)
-    link = read_network({"ask": ["C3"], "preset": ["week-12a"], "present": ["1"]})
+    link = read_network({"ask": ["C3"], "preset": ["seminar-10"], "present": ["1"]})
     assert link.rejected == []
     assert read_network({"preset": ["a b"]}).rejected
     assert read_network({"c1_ranks": ["8"]}).values == {"c1_ranks": 8}

@@ -21,9 +21,9 @@ from dashboard.pinned import PINNED, Pinned
 from dashboard.search_settings import MAX_LAYOUTS, question_of
 from dashboard.settings import SETTINGS as SIMULATE
 from dashboard.sweep_fields import fields_of, proposed
-from dashboard.sweep_links import BOUND, OVER, VARY, link_to, title_of
+from dashboard.sweep_links import BOUND, OVER, VARY, link_to, read_sweep, title_of
 from dashboard.sweep_open import ASKED
-from dashboard.sweep_side import MAX_POINTS
+from dashboard.sweep_side import MAX_POINTS, link_from
 from dashboard.sweep_values import values_in
 from dashboard.train_settings import SETTINGS as TRAIN
 from dashboard.validation_links import CHOICES as VALIDATION
@@ -102,7 +102,7 @@ def test_values_are_read(name: str, text: str, values: tuple[object, ...]) -> No
         ("gpus", "0", "gpus 0: must be whole numbers from 1 to 131,072"),
         ("gpus", "1.5", "gpus 1.5: must be whole numbers"),
         ("gpus", "1 to 8 x1", "factor above 1"),
-        ("gpus", "1 to 1000", "gpus 1,000 values: at most 200"),
+        ("gpus", "1 to 1000", "gpus 1,000 values: one field goes through at most 200 here"),
         ("recompute", "some", "recompute some: must be of none"),
     ],
 )
@@ -207,6 +207,55 @@ def test_a_broken_link_and_an_unknown_field_are_said(sweep_page: Open) -> None:
     assert "wrong 1: this page has no such setting." in at.warning[0].value
 
 
+@pytest.mark.parametrize(
+    ("link", "sentences", "left"),
+    [
+        ({"vary": "speed", "over": "1"}, ["vary speed: must be one of", "over 1: needs vary"],
+         {}),
+        ({"vary": "tp", "over": "1, 2", "vary2": "tp"}, ["vary2 tp: is what vary goes through alr"],
+         {"vary": "tp", "over": "1, 2"}),
+        ({"over2": "1, 2"}, ["over2 1, 2: needs vary2: what has these values."], {}),
+        ({"vary": "recompute", "over": "none, half, full"}, ["over half: must be of none, "],
+         {"vary": "recompute", "over": "none, full"}),
+        ({"base": pack([FIRST]), "vary": "tp"}, ["vary tp: must be one of gpus, batch_size_sim"],
+         {"base": pack([FIRST])}),
+        ({"find_recompute": "some, full", "find_gpus": "0"},
+         ["find_gpus 0: must be", "find_recompute some: must be of none"],
+         {"find_recompute": "full"}),
+        ({"part": "Swept"}, ["part Swept: must be one of Sweep, Search"], {}),
+    ],
+)  # fmt: skip
+def test_what_a_link_says_wrongly_is_said_and_the_rest_used(
+    link: dict[str, str], sentences: list[str], left: dict[str, str]
+) -> None:
+    read = read_sweep({"v": ["1"], **{name: [text] for name, text in link.items()}})
+    assert len(read.rejected) == len(sentences)
+    for said, sentence in zip(sorted(read.rejected), sorted(sentences), strict=True):
+        assert said.startswith(sentence)
+    assert read.parameters == {"v": "1", **left}
+
+
+def test_a_wrong_part_of_a_link_is_said_on_the_page(sweep_page: Open) -> None:
+    at = sweep_page(v="1", vary="speed", over="1, 2", base=pack([SMALL]))
+    assert "vary speed: must be one of gpus" in at.warning[0].value
+    assert at.query_params["base"] == pack([SMALL])
+    at = sweep_page(v="1", base=pack([FIRST, RUNNING]))
+    assert "base 2 steps: a sweep begins with one" in at.error[0].value
+
+
+@pytest.mark.parametrize("base", [RUNNING, SMALL, FIRST])
+def test_the_link_of_a_step_is_a_sweep_around_it(base: TrainScenario) -> None:
+    link = link_from(base)
+    read = read_sweep({name: [str(text)] for name, text in link.items()})
+    assert not read.rejected
+    known = fields_of(base)
+    fields = [known[str(link[name])] for name in VARY]
+    assert len(fields) == 2
+    for field, over in zip(fields, OVER, strict=True):
+        assert len(values_in(str(link[over]), field, base)) > 1
+    assert link.get("base") == (None if base == RUNNING else pack([base]))
+
+
 def test_a_sweep_begins_with_the_pinned_step(sweep_page: Open) -> None:
     at = sweep_page(v="1")
     at.session_state[PINNED] = Pinned(scenario=FIRST, step_ms=1.0)
@@ -273,7 +322,6 @@ def test_limits_leave_layouts_out(sweep_page: Open) -> None:
         ({"find_days": "3"}, "Days at most 3.0: needs tokens"),
         ({"find_cost": "3", "find_tokens": "1"}, "Cost of the run at most 3.0: needs gpu"),
         ({"find_micro": "two"}, "Micro-batches to try two: must be whole numbers"),
-        ({"find_recompute": "some"}, "Recompute to try (empty): must be of none"),
     ],
 )
 def test_a_wrong_search_is_a_sentence_at_its_control(

@@ -60,7 +60,10 @@ def test_an_uploaded_config_is_trained(train_page: Open) -> None:
         ("[1]", "config.json list: must hold one JSON object."),
         ('{"model_type": "bert"}', "config.json, model\\_type bert: is not known"),
         (json.dumps({**CONFIG, "hidden_size": -1}), "config.json, hidden\\_size -1: must be"),
-        (json.dumps({**CONFIG, "num_hidden_layers": 10**9}), "config.json, layers 1e+09: must be"),
+        (
+            json.dumps({**CONFIG, "num_hidden_layers": 10**9}),
+            "config.json, layers 1000000000: must",
+        ),
         ("[" * 100_000, "config.json (no JSON): cannot be read"),
     ],
 )
@@ -144,4 +147,4 @@ def test_a_whole_run_is_tokens_over_tokens_per_second(train_page: Open) -> None:
     kwh = hours * load_gpu("h100-96gb").power_w / 1e3
     energy = values["Energy of the GPUs"]
     assert energy.endswith("MWh")
-    assert float(energy.split()[0].replace(",", "")) == pytest.approx(kwh / 1e3, rel=1e-3)
+    assert float(energy.split()[0].replace(",", "")) == pytest.approx(kwh / 1e3, abs=0.051)

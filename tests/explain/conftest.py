@@ -33,7 +33,7 @@ TRAININGS: dict[str, dict[str, object]] = {
     "stages": {"gpus": 8, "pp": 4, "tp": 2, "global_batch": 8},
     "overlapping steps": {
         "gpus": 8, "pp": 4, "global_batch": 16, "optimizer_sync": "stage", "schedule": "zb-h1",
-        "vocab": 128_000,
+        "hidden": 4096, "heads": 32, "ffn": 16_384, "vocab": 128_000,
     },
     "launch-bound": {"gpus": 4, "tp": 4, "hidden": 256, "ffn": 512, "seq_len": 256},
     "experts": {"gpus": 4, "ep": 2, "experts": 4, "top_k": 2, "expert_skew": 1.5},

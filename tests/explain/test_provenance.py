@@ -6,9 +6,9 @@ import pytest
 
 import triosim as ts
 from triosim import Scenario, load_trace
+from triosim.amounts import bytes_words, rate_words, time_words
 from triosim.explain import explain
 from triosim.explain.provenance import roofline_words
-from triosim.explain.words import bytes_words, rate_words, time_words
 from triosim.hardware import Work, load_gpu
 from triosim.scenario import SAMPLE_TRACES
 

@@ -1,6 +1,9 @@
 """A bound is safe if no simulated step is shorter or holds less; held against random plans."""
 
+import contextlib
 import random
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -63,6 +66,21 @@ def test_no_step_is_shorter_than_its_bound_or_holds_less(seed):
         result = ts.train(scenario)
         assert bounds.time(plan).seconds <= result.step_s * (1 + 1e-9), scenario
         assert bounds.held(plan).bytes <= result.peak_memory_bytes * (1 + 1e-9), scenario
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_lower_zero_stage_is_never_slower_and_has_the_same_bound(seed):
+    """Which is why a search leaves out a plan where one that is less sharded fits."""
+    bounds = Bounds()
+    for scenario in scenarios(seed + 50, 8):
+        plans = []
+        for zero in (1, 2, 3):
+            with contextlib.suppress(ts.ConfigError):  # nothing to shard over
+                plans.append(make_plan(replace(scenario, zero=zero)))
+        steps = [ts.train(plan.scenario).step_s for plan in plans]
+        for less, more in pairwise(steps):
+            assert less <= more * (1 + 1e-6), scenario
+        assert len({bounds.time(plan).seconds for plan in plans}) <= 1
 
 
 def test_a_pipeline_is_bounded_by_its_bubble():

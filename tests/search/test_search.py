@@ -77,6 +77,19 @@ def test_no_layout_that_was_left_out_beats_the_winner(base, everything, top):
     assert found.simulated < found.plans
 
 
+def test_a_less_sharded_plan_is_found_where_it_is_faster(base):
+    """ZeRO-1 gathers nothing: where it fits, it is what a layout with FSDP is best at."""
+    few = {**KNOBS, "micro_batch_sizes": (1,), "top": 100}
+    found = search(base, workers=1, zero=(3,), **few)
+    more = search(base, workers=1, **few)
+    assert more.plans > found.plans
+    steps = {tuple(one.sizes.items()): one.step_ms for one in found.ranked if one.step_ms}
+    now = {tuple(one.sizes.items()): one.step_ms for one in more.ranked if one.step_ms}
+    assert steps.keys() <= now.keys()
+    assert all(now[key] <= step for key, step in steps.items())
+    assert any(now[key] < step for key, step in steps.items())
+
+
 def test_processes_find_the_same(base, monkeypatch):
     monkeypatch.setattr(__import__("sys").modules["triosim.search.run"], "FEW", 0)
     few = {**KNOBS, "micro_batch_sizes": (1,), "top": 3}
@@ -130,6 +143,13 @@ def test_a_mixture_has_expert_parallel_layouts():
     [
         ({"micro_batch_sizes": []}, "micro_batch_sizes"),
         ({"recompute": "full"}, "recompute"),
+        ({"micro_batch_sizes": [0]}, "micro_batch_sizes 0"),
+        ({"micro_batch_sizes": ["a"]}, "micro_batch_sizes a"),
+        ({"recompute": ["foo"]}, "recompute foo"),
+        ({"schedules": ["foo"]}, "schedules foo"),
+        ({"most_cp": 0}, "most_cp 0"),
+        ({"chunks": "x"}, "chunks x"),
+        ({"zero": [0]}, "zero 0"),
         ({"top": 0}, "top 0"),
     ],
 )
@@ -160,10 +180,7 @@ def test_the_command(capsys):
     assert ts.train(best).step_ms == plain["layouts"][0]["step_ms"]
 
 
-def test_a_wrong_option_is_no_empty_table(base):
-    for wrong in ({"recompute": ["foo"]}, {"schedules": ["foo"]}):
-        with pytest.raises(ts.ConfigError, match="foo"):
-            search(base, workers=1, **wrong)
+def test_a_wrong_scenario_is_no_empty_table(base):
     with pytest.raises(ts.ConfigError, match="machine nope"):
         search(replace(base, machine="nope"), workers=1)
     with pytest.raises(ts.ConfigError, match="search needs a TrainScenario"):
@@ -175,6 +192,30 @@ def test_one_host_is_not_across_hosts(base):
     assert not any("across hosts" in one.reason for one in found.ranked)
 
 
-def test_the_command_names_its_own_flags(capsys):
-    assert main(["search", "--gpus", "2", "--most-cost", "5"]) == 2
-    assert "--most-cost 5" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("flag", "value", "legal"),
+    [
+        ("--most-cost", "5", "needs tokens: of how long a run"),
+        ("--recompute-modes", "foo", "must be none, full"),
+        ("--schedules", "foo", "must be one of gpipe"),
+        ("--micro-batch-sizes", "1,0", "must be a whole number from 1 to 1,073,741,824"),
+        ("--top", "2.5", "must be a whole number from 1 to 1,048,576"),
+        ("--workers", "9" * 5000, "must be a whole number from 1 to 1,024"),
+    ],
+)
+def test_the_command_names_its_own_flags(capsys, flag, value, legal):
+    assert main(["search", "--gpus", "2", flag, value]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"triosim: {flag} ")
+    assert legal in said
+
+
+def test_the_command_fails_where_no_layout_can_be_used(capsys):
+    """No step is in memory of 1 MiB; 3 sequences are no multiple of 2 x 2 or 4."""
+    few = ["search", "--model", "gpt2", "--gpus", "2", "--quiet", "--workers", "1"]
+    assert main([*few, "--most-memory-gib", "0.001"]) == 1
+    assert "triosim: No layout can be used; the nearest: out of memory" in capsys.readouterr().err
+    assert main([*few, "--global-batch", "3", "--micro-batch-sizes", "2"]) == 1
+    shown = capsys.readouterr()
+    assert "the nearest: global_batch 3: is no multiple of" in shown.err
+    assert shown.out.startswith("0 legal layouts")

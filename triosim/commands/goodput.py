@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from triosim.amounts import long_time_words
 from triosim.analysis.goodput import Goodput, goodput
 from triosim.commands.output import Parser, print_text, read_number, write_json
 from triosim.legal import SCHEMA_VERSION
@@ -70,23 +71,44 @@ def _json(given: dict[str, Any], found: Goodput) -> str:
 
 def _summary(given: dict[str, Any], found: Goodput) -> str:
     lines = [
-        f"{given['gpus']:,} GPUs, one of which fails every {_time(found.mtbf_s)} on average",
+        _fails(given["gpus"], found.mtbf_s),
         "",
         f"  goodput        {found.goodput:10.2%}  useful work",
-        f"  checkpoints    {found.checkpoint_share:10.2%}  every {_time(found.interval_s)} of work",
+        f"  checkpoints    {found.checkpoint_share:10.2%}  {_written(found.interval_s)}",
         f"  done again     {found.rework_share:10.2%}  what failures undid",
         f"  restarts       {found.restart_share:10.2%}",
         "",
-        f"  the run takes {_time(found.wall_s)} instead of {_time(given['work_s'])}, with "
-        f"{found.failures:,.1f} failures",
-        f"  best interval: {_time(found.daly_s)} (Daly), {_time(found.young_s)} (Young)",
+        f"  the run takes {long_time_words(found.wall_s)} instead of "
+        f"{long_time_words(given['work_s'])}, with {_failures(found.failures)}",
+        f"  best interval: {_best(found)}",
     ]
     return "\n".join([*lines, ""])
 
 
-def _time(seconds: float) -> str:
-    """In the largest unit that leaves a number above 1."""
-    for unit, size in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if size <= seconds < math.inf:
-            return f"{seconds / size:,.2f} {unit}"
-    return f"{seconds:,.2f} s" if seconds < math.inf else "never"
+def _fails(gpus: int, mtbf_s: float) -> str:
+    every = f"every {long_time_words(mtbf_s)} on average"
+    if gpus == 1:
+        return "1 GPU, which " + (f"fails {every}" if mtbf_s < math.inf else "never fails")
+    return f"{gpus:,} GPUs, " + (
+        f"one of which fails {every}" if mtbf_s < math.inf else "none of which ever fails"
+    )
+
+
+def _written(interval_s: float) -> str:
+    if interval_s == math.inf:
+        return "none is written"
+    return f"every {long_time_words(interval_s)} of work" if interval_s else "all the time"
+
+
+def _failures(count: float) -> str:
+    if 0.95 <= count < 1e6:
+        return f"{count:,.1f} failures"
+    return f"{count:.3g} failures" if count else "no failure"
+
+
+def _best(found: Goodput) -> str:
+    if found.daly_s == math.inf:
+        return "none, as nothing fails"
+    if not found.daly_s:
+        return "the shorter the better, as checkpoints take no time"
+    return f"{long_time_words(found.daly_s)} (Daly), {long_time_words(found.young_s)} (Young)"

@@ -7,11 +7,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from triosim.commands.output import Parser, print_text, read_number, write_json
+from triosim.commands.output import (
+    Parser,
+    print_text,
+    read_number,
+    read_whole,
+    read_workers,
+    write_json,
+)
 from triosim.commands.train_flags import add_scenario_flags, scenario_of
-from triosim.errors import ConfigError, counted
+from triosim.errors import ConfigError, Infeasible, counted
 from triosim.export.files import write_atomically
+from triosim.export.table import to_csv
 from triosim.search import OUTCOMES, Limits, Ranked, SearchResult, search
+from triosim.search.found import BEST, BOUNDED, ILLEGAL, SLOWER
+from triosim.train.scenario import MAX_COUNT, MAX_GPUS
 
 EXAMPLES = """examples:
   python -m triosim search --model llama3-70b --gpus 512 --stack torchtitan-compile
@@ -27,6 +37,7 @@ _LISTS = {
     "micro_batch_sizes": "micro-batch sizes to try (1,2,4,8)",
     "recompute_modes": "recompute modes to try (none,selective-op,full)",
     "schedules": "schedules to try in pipelines (1f1b,interleaved)",
+    "zero_stages": "ZeRO stages to try where dp_shard is above 1 (1,2,3)",
 }
 _LIMITS = ("memory_gib", "cost", "energy_kwh", "days")
 
@@ -34,22 +45,30 @@ _LIMITS = ("memory_gib", "cost", "energy_kwh", "days")
 def run(arguments: Sequence[str]) -> None:
     options = _parser().parse_args(list(arguments))
     base = scenario_of(options)
-    found = search(
-        base,
-        limits=_limits(options),
-        top=_whole("top", options.top),
-        workers=None if options.workers is None else _whole("workers", options.workers),
-        on_progress=None if options.quiet else _say,
-        **_choices(options),
-    )
+    try:
+        found = search(
+            base,
+            limits=_limits(options),
+            top=read_whole("top", options.top, MAX_GPUS),
+            workers=read_workers(options.workers),
+            on_progress=None if options.quiet else _say,
+            **_choices(options),
+        )
+    except ConfigError as error:
+        # The flag of this field is the other command's.
+        field = "recompute_modes" if error.field == "recompute" else error.field
+        raise ConfigError(field, error.value, error.problem) from None
     if not options.quiet:
         print(file=sys.stderr)
     if options.json != "-":
         print_text(_summary(found))
     if options.csv is not None:
-        write_atomically(options.csv, found.frame.to_csv(index=False))
+        write_atomically(options.csv, to_csv(found.frame))
     if options.json is not None:
         write_json(options.json, found.to_json())
+    nearest = found.ranked[0]
+    if nearest.outcome != BEST:
+        raise Infeasible(f"No layout can be used; the nearest: {nearest.reason.removesuffix('.')}.")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -77,13 +96,18 @@ def _choices(options: argparse.Namespace) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if options.micro_batch_sizes is not None:
         sizes = options.micro_batch_sizes.split(",")
-        chosen["micro_batch_sizes"] = [_whole("micro_batch_sizes", size) for size in sizes]
+        chosen["micro_batch_sizes"] = [
+            read_whole("micro_batch_sizes", size, MAX_COUNT) for size in sizes
+        ]
     if options.recompute_modes is not None:
         chosen["recompute"] = [mode.strip() for mode in options.recompute_modes.split(",")]
     if options.schedules is not None:
         chosen["schedules"] = [name.strip() for name in options.schedules.split(",")]
+    if options.zero_stages is not None:
+        stages = options.zero_stages.split(",")
+        chosen["zero"] = [read_whole("zero_stages", stage, 3) for stage in stages]
     if options.most_cp is not None:
-        chosen["most_cp"] = _whole("most_cp", options.most_cp)
+        chosen["most_cp"] = read_whole("most_cp", options.most_cp, MAX_GPUS)
     return chosen
 
 
@@ -93,26 +117,20 @@ def _limits(options: argparse.Namespace) -> Limits:
     return Limits(**{k: read_number(k, text) for k, text in given.items() if text is not None})
 
 
-def _whole(name: str, text: str) -> int:
-    if not text.strip().isdecimal() or not 1 <= int(text) <= 2**20:
-        raise ConfigError(name, text, "must be a whole number of at least 1")
-    return int(text)
-
-
 def _say(what: str, done: int, total: int) -> None:
     print(f"\r{f'{what}: {done:,} of {total:,}':60}", end="", file=sys.stderr, flush=True)
 
 
 def _summary(found: SearchResult) -> str:
     counts = {name: count for name, count in found.counts().items() if count}
-    legal = sum(count for name, count in counts.items() if name != "not legal")
+    legal = sum(count for name, count in counts.items() if name != ILLEGAL)
+    head = "place  replicate  shard   cp   tp   pp  step (ms)  memory (GiB)  micro-batch  why"
     lines = [
         f"{counted(legal, 'legal layout')}, {counted(found.plans, 'plan')}, of which "
         f"{found.simulated:,} were simulated and the rest excluded by bounds",
-        "",
-        "place  replicate  shard   cp   tp   pp  step (ms)  memory (GiB)  micro-batch  why",
     ]
     placed = [one for one in found.ranked if one.scenario is not None]
+    lines += ["", head] if placed else []
     lines += [_line(place, one) for place, one in enumerate(placed[:LISTED], 1)]
     if len(placed) > LISTED:
         lines.append(f"... and {len(placed) - LISTED:,} more, all with --csv or --json")
@@ -126,14 +144,17 @@ def _line(place: int, one: Ranked) -> str:
     step = at_least if one.step_ms is None else f"{one.step_ms:,.0f}"
     memory = "" if one.at_least_gib is None else f"{one.at_least_gib:,.1f}"
     more = "" if one.figures is not None else ">"
+    shown = f"{place:,}" if one.outcome in (BEST, SLOWER, BOUNDED) else ""
     assert one.scenario is not None
     chosen = [f"{one.scenario.micro_batch_size}"]
+    if one.scenario.zero is not None:
+        chosen.append(f"zero-{one.scenario.zero}")
     if one.scenario.recompute != "none":
         chosen.append(one.scenario.recompute)
     if one.scenario.pp > 1:
         chosen.append(one.scenario.schedule)
     return (
-        f"{place:5,}  {sizes['dp_replicate']:9,}  {sizes['dp_shard']:5,}  {sizes['cp']:3,}  "
+        f"{shown:>5}  {sizes['dp_replicate']:9,}  {sizes['dp_shard']:5,}  {sizes['cp']:3,}  "
         f"{sizes['tp']:3,}  {sizes['pp']:3,}  {step:>9}  {more + memory:>12}  "
         f"{' '.join(chosen)}: {one.reason}"
     )

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 
-from triosim.commands.output import FlagError, Parser, print_text, write_json
-from triosim.errors import ConfigError, counted
+from triosim.commands.output import (
+    FlagError,
+    Parser,
+    print_text,
+    read_workers,
+    write_json,
+)
+from triosim.errors import Infeasible, counted
 from triosim.export.files import write_atomically
-from triosim.sweep import Point, SweepResult, SweepSpec, read_spec, sweep
+from triosim.export.table import to_csv
+from triosim.sweep import Point, SweepResult, read_spec, sweep
 from triosim.sweep.cluster import connect
 from triosim.sweep.found import metric_named
 
@@ -47,7 +55,7 @@ def run(arguments: Sequence[str]) -> None:
         result = sweep(
             spec,
             executor=executor,
-            workers=_count(options.workers),
+            workers=read_workers(options.workers),
             store=options.store,
             on_point=None if options.quiet else progress.advance,
         )
@@ -55,9 +63,11 @@ def run(arguments: Sequence[str]) -> None:
     if options.json != "-":
         print_text(_summary(result, options.metric))
     if options.csv is not None:
-        write_atomically(options.csv, result.frame.to_csv(index=False))
+        write_atomically(options.csv, to_csv(result.frame))
     if options.json is not None:
         write_json(options.json, result.to_json())
+    if not _rated(result, options.metric):
+        raise Infeasible(_why_none(result, options.metric))
 
 
 def _parser() -> Parser:
@@ -71,14 +81,6 @@ def _parser() -> Parser:
     parser.add_argument("--csv", metavar="FILE.csv", help="write all points as a table")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     return parser
-
-
-def _count(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or not 1 <= int(text) <= 1024:
-        raise ConfigError("workers", text, "must be a whole number from 1 to 1,024")
-    return int(text)
 
 
 class Progress:
@@ -108,9 +110,7 @@ class Progress:
 def _summary(result: SweepResult, metric: str) -> str:
     known = metric_named(metric)
     names = [axis.field for axis in result.spec.axes]
-    rated = [p for p in result.points if p.feasible and p.metrics[metric] is not None]
-    sign = 1 if known.less_is_better else -1
-    rated.sort(key=lambda point: sign * (point.metrics[metric] or 0.0))
+    rated = _rated(result, metric)
     unit = f" ({known.unit})" if known.unit else ""
     head = (*names, f"{known.text}{unit}", "memory (GiB)")
     rows = [
@@ -122,23 +122,39 @@ def _summary(result: SweepResult, metric: str) -> str:
         for point in rated[:LISTED]
     ]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = ["  ".join(map(str.rjust, row, widths)) for row in (head, *rows)]
+    lines = ["  ".join(map(str.rjust, row, widths)) for row in (head, *rows)] if rows else []
     if len(rated) > LISTED:
         lines.append(f"... and {counted(len(rated) - LISTED, 'more point')}")
-    return "\n".join([*lines, *_reasons(result.spec, result.points), ""])
+    left_out = _reasons(result.points)
+    if left_out:
+        total = sum(left_out.values())
+        lines += [""] if lines else []
+        lines.append(f"{counted(total, 'point')} of {len(result.points):,} left out:")
+        lines += [f"  {count:,}: {reason}" for reason, count in left_out.most_common(LISTED)]
+    return "\n".join([*lines, ""])
 
 
-def _reasons(spec: SweepSpec, points: Sequence[Point]) -> list[str]:
-    """Why the others have no place in the list, the most frequent reason first."""
-    counts: dict[str, int] = {}
-    for point in points:
-        if point.reason is not None:
-            reason = "does not fit in memory" if point.problem is None else point.reason
-            counts[reason] = counts.get(reason, 0) + 1
-    if not counts:
-        return []
-    total = sum(counts.values())
-    lines = ["", f"{counted(total, 'point')} of {len(spec):,} left out:"]
-    often = sorted(counts.items(), key=lambda item: -item[1])
-    lines += [f"  {count:,}: {reason}" for reason, count in often[:LISTED]]
-    return lines
+def _rated(result: SweepResult, metric: str) -> list[Point]:
+    """Points that have a place in the list, the best first."""
+    rated = [p for p in result.points if p.feasible and p.metrics[metric] is not None]
+    sign = 1 if metric_named(metric).less_is_better else -1
+    return sorted(rated, key=lambda point: sign * (point.metrics[metric] or 0.0))
+
+
+def _reasons(points: Sequence[Point]) -> Counter[str]:
+    """Why the others have no place in the list, and how often."""
+    return Counter(
+        "does not fit in memory" if point.problem is None else point.reason
+        for point in points
+        if point.reason is not None
+    )
+
+
+def _why_none(result: SweepResult, metric: str) -> str:
+    """One sentence for a sweep whose list is empty."""
+    left_out = _reasons(result.points)
+    if sum(left_out.values()) < len(result.points):
+        return f"{metric}: no point of this sweep has it; --metric step_ms is of all steps."
+    reason, count = left_out.most_common(1)[0]
+    none = f"No point of {len(result.points):,} has an answer and fits in memory"
+    return f"{none}; {count:,} because: {reason.removesuffix('.')}."

@@ -18,6 +18,7 @@ from triosim.explain.waits import Wait, waits_of
 from triosim.explain.whatif import WhatIf, what_if
 from triosim.explain.why import short_reason, task_lines, why
 from triosim.result import Result
+from triosim.shown import Shown
 from triosim.train import TrainResult
 from triosim.train.period import span_of
 
@@ -41,8 +42,8 @@ class Span:
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Explanation(Shown):
     """The explanation of a result; each answer is worked out when asked for."""
 
     result: Result

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from triosim.amounts import bytes_words, time_words
 from triosim.analysis.breakdown import break_down
 from triosim.engine.program import LAUNCH_PHASE
 from triosim.engine.timeline import Timeline
@@ -17,7 +18,6 @@ from triosim.explain.provenance import kernel_lines
 from triosim.explain.transfers import Transfers
 from triosim.explain.waits import Wait, waits_of
 from triosim.explain.why import short_reason, task_lines, why
-from triosim.explain.words import bytes_words, time_words
 from triosim.train import TrainResult
 from triosim.train.passes import Pass
 from triosim.train.plan import Unit

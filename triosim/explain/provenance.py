@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triosim.amounts import bytes_words, time_words
 from triosim.engine.program import COMPUTE_PHASES
 from triosim.errors import TrioSimError
-from triosim.explain.words import bytes_words, time_words
 from triosim.hardware import Gpu, Work, predict_s
 from triosim.result import Result
 from triosim.simulate import make_plan

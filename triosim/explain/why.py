@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from triosim.amounts import bytes_words, rate_words, share_words, time_words
 from triosim.engine.program import Part
 from triosim.engine.timeline import Timeline
 from triosim.explain.kinds import LAUNCH, part_kind
 from triosim.explain.path import critical_path
 from triosim.explain.transfers import LinkUse, Move, Transfers
 from triosim.explain.waits import Wait
-from triosim.explain.words import (
-    bytes_words,
-    name_words,
-    place_words,
-    rate_words,
-    share_words,
-    task_words,
-    time_words,
-)
+from triosim.explain.words import name_words, place_words, task_words
 
 MOST_SHARERS = 3
 MOST_NAMED = 4

@@ -53,11 +53,12 @@ def look_at(space: Space, layouts: Sequence[Sizes], most_bytes: float) -> list[L
 
 def _look_at(space: Space, sizes: Sizes, most_bytes: float, bounds: Bounds) -> Layout:
     problem = None
-    candidates = []
+    candidates: list[Candidate] = []
     try:
         for scenario in space.choices(sizes):
             try:
-                candidates.append(_candidate(scenario, most_bytes, bounds))
+                last = candidates[-1] if candidates else None
+                candidates.append(_candidate(scenario, most_bytes, bounds, last))
             except ConfigError as error:
                 problem = problem or str(error)
     except ConfigError as error:
@@ -65,16 +66,25 @@ def _look_at(space: Space, sizes: Sizes, most_bytes: float, bounds: Bounds) -> L
     return Layout(sizes=sizes, candidates=tuple(candidates), problem=problem)
 
 
-def _candidate(scenario: TrainScenario, most_bytes: float, bounds: Bounds) -> Candidate:
+def _candidate(
+    scenario: TrainScenario, most_bytes: float, bounds: Bounds, last: Candidate | None
+) -> Candidate:
+    """The bounds of a plan; what is sharded changes what it holds, and no pass."""
     plan = make_plan(scenario)
     held = bounds.held(plan)
     fits = held.bytes <= most_bytes
+    bound = last.bound if last is not None and choices(last.scenario) == choices(scenario) else None
     return Candidate(
         scenario=scenario,
         held=held,
-        bound=bounds.time(plan) if fits else None,
-        across_hosts=not within_a_host(plan),
+        bound=(bound or bounds.time(plan)) if fits else None,
+        across_hosts=not within_a_host(plan) if last is None else last.across_hosts,
     )
+
+
+def choices(scenario: TrainScenario) -> tuple[int, str, str]:
+    """What plans of one layout differ in, but for the ZeRO stage."""
+    return scenario.micro_batch_size, scenario.recompute, scenario.schedule
 
 
 def simulate_all(scenarios: Sequence[TrainScenario]) -> list[Simulated | str]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from triosim.legal import SCHEMA_VERSION
 from triosim.search.candidates import Simulated, Sizes
+from triosim.shown import Shown
 from triosim.train import TrainScenario
 
 # How a layout ended, the best first.
@@ -68,8 +69,8 @@ class Ranked:
         }
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SearchResult:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SearchResult(Shown):
     """All layouts, the best first; those that are not legal come last.
 
     `plans` were legal with their choices of micro-batch, recompute and schedule, of which

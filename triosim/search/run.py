@@ -17,12 +17,13 @@ from dataclasses import dataclass
 
 from triosim.errors import ConfigError
 from triosim.hardware import load_gpu
-from triosim.legal import number
+from triosim.legal import MAX_WORKERS, number
 from triosim.search.candidates import (
     Candidate,
     Layout,
     Simulated,
     Sizes,
+    choices,
     look_at,
     simulate_all,
 )
@@ -37,8 +38,9 @@ from triosim.search.found import (
     SearchResult,
 )
 from triosim.search.reasons import bounded, no_memory, slower
-from triosim.search.space import MICRO_BATCHES, RECOMPUTE, SCHEDULES, Space
+from triosim.search.space import MICRO_BATCHES, RECOMPUTE, SCHEDULES, ZERO, Space
 from triosim.train import TrainScenario
+from triosim.train.scenario import MAX_GPUS, whole
 
 GIB = 2**30
 FEW = 40  # layouts that are done here sooner than processes start
@@ -94,6 +96,7 @@ def search(
     micro_batch_sizes: Sequence[int] = MICRO_BATCHES,
     recompute: Sequence[str] = RECOMPUTE,
     schedules: Sequence[str] = SCHEDULES,
+    zero: Sequence[int] = ZERO,
     chunks: int = 2,
     most_cp: int | None = None,
     limits: Limits | None = None,
@@ -106,21 +109,23 @@ def search(
 
     `base` gives model, GPUs, machine, stack, precision, sequence length and global batch (by
     default as many sequences as make 4 Mi tokens). For each layout the best of the given
-    micro-batch sizes, recompute modes and schedules counts. The first `top` places are exact; for
-    layouts behind them a bound may stand for the simulation. `on_progress` is told (what, done,
-    total). Raises `ConfigError`.
+    micro-batch sizes, recompute modes, schedules and ZeRO stages counts. The first `top` places are
+    exact; for layouts behind them a bound may stand for the simulation. `on_progress` is told
+    (what, done, total). Raises `ConfigError`.
     """
     space = Space(
         base=base,
         micro_batch_sizes=micro_batch_sizes,
         recompute=recompute,
         schedules=schedules,
+        zero=zero,
         chunks=chunks,
         most_cp=most_cp,
     )
     limits = limits or Limits()
-    if not isinstance(top, int) or top < 1:
-        raise ConfigError("top", top, "must be a whole number of at least 1")
+    top = whole("top", top, 1, MAX_GPUS)
+    if workers is not None:
+        workers = whole("workers", workers, 1, MAX_WORKERS)
     capacity = load_gpu(base.gpu).memory_bytes
     most_bytes = capacity if limits.memory_gib is None else limits.memory_gib * GIB
     most_s = limits.most_step_s(space.base, space.global_batch * space.base.sequence)
@@ -143,6 +148,7 @@ class Hunt:
         self._top = top
         self._best: dict[int, tuple[float, int]] = {}  # by layout: step and index of its plan
         self.figures: dict[tuple[int, int], Simulated] = {}
+        self._less_sharded = [_less_sharded(layout) for layout in layouts]
         self._queue = [
             (c.bound.seconds, i, k)
             for i, layout in enumerate(layouts)
@@ -169,15 +175,28 @@ class Hunt:
     def _next(self, most: int) -> list[tuple[int, int]]:
         """The most promising plans that may still matter."""
         batch: list[tuple[int, int]] = []
+        later: list[tuple[float, int, int]] = []
         while self._queue and len(batch) < most:
             least_s, i, k = self._queue[0]
             if least_s >= self._threshold_s():
                 self._queue.clear()
                 break
             heapq.heappop(self._queue)
-            if i not in self._best or least_s < self._best[i][0]:
+            if i in self._best and least_s >= self._best[i][0]:
+                continue
+            others = [(i, other) for other in self._less_sharded[i][k]]
+            if any(other in batch for other in others):
+                later.append((least_s, i, k))
+            elif not any(self._fits(other) for other in others):
                 batch.append((i, k))
+        for one in later:
+            heapq.heappush(self._queue, one)
         return batch
+
+    def _fits(self, one: tuple[int, int]) -> bool:
+        """Whether a plan was simulated and fits in memory."""
+        found = self.figures.get(one)
+        return found is not None and found.peak_memory_bytes <= self._most_bytes
 
     def _threshold_s(self) -> float:
         """The step of the last place that has to be exact."""
@@ -237,7 +256,9 @@ class Hunt:
         open_ones = [
             (c.bound.seconds, k)
             for k, c in enumerate(layout.candidates)
-            if c.bound is not None and (i, k) not in self.figures
+            if c.bound is not None
+            and (i, k) not in self.figures
+            and not any(self._fits((i, other)) for other in self._less_sharded[i][k])
         ]
         if open_ones:
             chosen = layout.candidates[min(open_ones)[1]]
@@ -299,6 +320,20 @@ class Hunt:
         )
 
 
+def _less_sharded(layout: Layout) -> list[list[int]]:
+    """For each plan of a layout those that differ in a lower ZeRO stage alone.
+
+    Where one of them fits, the plan is left out: it sends the same or more, and is never faster.
+    """
+    alike: dict[tuple[int, str, str], list[int]] = defaultdict(list)
+    found = []
+    for k, candidate in enumerate(layout.candidates):
+        others = alike[choices(candidate.scenario)]
+        found.append(list(others))
+        others.append(k)
+    return found
+
+
 def _looked_at(
     space: Space,
     most_bytes: float,
@@ -342,8 +377,9 @@ def _assumptions(space: Space) -> tuple[str, ...]:
         f"{base.sequence:,} tokens.",
         f"For each layout the best of micro-batches {_listed(space.micro_batch_sizes)}, recompute "
         f"{_listed(space.recompute)} and, in pipelines, schedules {_listed(space.schedules)}.",
-        "With tensor parallelism, sequence parallelism and a parallel loss are on; what is sharded "
-        "is sharded as ZeRO-3 does, and every other setting is as given.",
+        f"What dp_shard shards is tried as ZeRO stage {_listed(space.zero)} does. With tensor "
+        "parallelism, sequence parallelism and a parallel loss are on; every other setting is as "
+        "given.",
     )
 
 

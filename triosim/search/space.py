@@ -9,20 +9,23 @@ from triosim.errors import ConfigError
 from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.describe import topology_of
 from triosim.train import TrainScenario
+from triosim.train.scenario import MAX_GPUS, whole
 
 AXES = ("dp_replicate", "dp_shard", "cp", "tp", "pp", "ep")
 DEFAULT_TOKENS = 2**22  # of a step, where no global batch is given: Llama 3's 4 Mi tokens
 MICRO_BATCHES = (1, 2, 4, 8)
 RECOMPUTE = ("none", "selective-op", "full")
 SCHEDULES = ("1f1b", "interleaved")
+ZERO = (1, 2, 3)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
     """What is searched: all sizes of the mesh's axes, and for each layout these choices.
 
-    `base` gives everything else; its axes, micro-batch, recompute and schedule do not count. With
-    tensor parallelism, sequence and loss parallelism are on. `chunks` is for schedules that cut a
+    `base` gives everything else; its axes, micro-batch, recompute, schedule and ZeRO stage do not
+    count. `zero` are the stages where something is sharded over dp_shard. With tensor parallelism,
+    sequence and loss parallelism are on. `chunks` is for schedules that cut a
     stage. `most_cp` bounds context parallelism, which long sequences alone need.
     """
 
@@ -30,6 +33,7 @@ class Space:
     micro_batch_sizes: Sequence[int] = MICRO_BATCHES
     recompute: Sequence[str] = RECOMPUTE
     schedules: Sequence[str] = SCHEDULES
+    zero: Sequence[int] = ZERO
     chunks: int = 2
     most_cp: int | None = None
 
@@ -39,15 +43,24 @@ class Space:
             raise ConfigError("scenario", type(base).__name__, "search needs a TrainScenario")
         if self.base.trace_dir is not None:
             raise ConfigError("trace_dir", self.base.trace_dir, "search needs a model by numbers")
-        for name in ("micro_batch_sizes", "recompute", "schedules"):
+        for name in ("micro_batch_sizes", "recompute", "schedules", "zero"):
             values = getattr(self, name)
             if isinstance(values, (str, int)) or not values:
                 raise ConfigError(name, values, "must be a list of at least one value")
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
+        for size in self.micro_batch_sizes:
+            _check(self.base, "micro_batch_sizes", "micro_batch_size", size)
         for mode in self.recompute:
-            replace(self.base, recompute=mode)
-        for name in self.schedules:
-            replace(self.base, schedule=name)
+            _check(self.base, "recompute", "recompute", mode)
+        for schedule in self.schedules:
+            _check(self.base, "schedules", "schedule", schedule)
+        _check(self.base, "chunks", "chunks", self.chunks)
+        for stage in self.zero:
+            whole("zero", stage, 1, 3)
+        # Of plans that are alike otherwise, the least sharded one comes first: see `run.Hunt`.
+        object.__setattr__(self, "zero", tuple(sorted(self.zero)))
+        if self.most_cp is not None:
+            object.__setattr__(self, "most_cp", whole("most_cp", self.most_cp, 1, MAX_GPUS))
         if self.base.machine is not None:
             _check_machine(self.base)
         if self.base.global_batch is None:
@@ -83,16 +96,22 @@ class Space:
         for micro in self.micro_batch_sizes:
             for recompute in self.recompute:
                 for schedule in self.schedules if sizes["pp"] > 1 else self.schedules[:1]:
-                    try:
-                        yield self._made(sizes, micro, recompute, schedule)
-                        found = True
-                    except ConfigError as error:
-                        problem = problem or error
+                    for zero in self.zero if sizes["dp_shard"] > 1 else [None]:
+                        try:
+                            yield self._made(sizes, micro, recompute, schedule, zero)
+                            found = True
+                        except ConfigError as error:
+                            problem = problem or error
         if not found and problem is not None:
             raise problem
 
     def _made(
-        self, sizes: Mapping[str, int], micro: int, recompute: str, schedule: str
+        self,
+        sizes: Mapping[str, int],
+        micro: int,
+        recompute: str,
+        schedule: str,
+        zero: int | None,
     ) -> TrainScenario:
         ranks = sizes["dp_replicate"] * sizes["dp_shard"]
         if self.global_batch % (micro * ranks):
@@ -105,7 +124,7 @@ class Space:
         return replace(
             self.base,
             **sizes,  # type: ignore[arg-type]
-            zero=None,
+            zero=zero,
             grid=None,
             micro_batch_size=micro,
             recompute=recompute,
@@ -121,6 +140,14 @@ def divisors(number: int) -> Sequence[int]:
     """In order."""
     small = [k for k in range(1, int(number**0.5) + 1) if number % k == 0]
     return small + [number // k for k in reversed(small) if k * k != number]
+
+
+def _check(base: TrainScenario, name: str, field: str, value: object) -> None:
+    """Whether a value of a list is legal in a scenario, said with the name of the list."""
+    try:
+        replace(base, **{field: value})  # type: ignore[arg-type]
+    except ConfigError as error:
+        raise ConfigError(name, value, error.problem) from None
 
 
 def _check_machine(base: TrainScenario) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 from triosim.errors import ConfigError
 from triosim.legal import SCHEMA_VERSION
 from triosim.resolved import AnyScenario
+from triosim.shown import Shown
 from triosim.sweep.metrics import METRICS, Metric
 from triosim.sweep.spec import SweepSpec
 
@@ -44,8 +45,8 @@ class Point:
         return f"does not fit: needs {self.metrics['peak_memory_gib'] or 0.0:,.1f} GiB on a GPU"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SweepResult:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class SweepResult(Shown):
     """All points of a sweep in order."""
 
     spec: SweepSpec

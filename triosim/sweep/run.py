@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from triosim.errors import TrioSimError
+from triosim.legal import MAX_WORKERS
 from triosim.resolved import AnyScenario, resolve, run
 from triosim.sweep.found import Point, SweepResult
 from triosim.sweep.metrics import METRICS, measure
 from triosim.sweep.spec import Asked, SweepSpec
 from triosim.sweep.store import Keeper, Row, Store
+from triosim.train.scenario import whole
 
 FEW = 24  # points that are done here sooner than processes start
 BATCHES = 16  # per worker, so that all are done at about the same time
@@ -68,6 +70,8 @@ def run_points(
     Equal steps are simulated once. `store` is a folder, or something that reads and writes as
     `Store` does. A scenario for which `check` raises `TrioSimError` is not simulated.
     """
+    if workers is not None:
+        workers = whole("workers", workers, 1, MAX_WORKERS)
     kept = Store(store) if isinstance(store, (str, Path)) else store
     known = {} if kept is None else dict(kept.read())
     waiting: dict[str, list[Asked]] = {}

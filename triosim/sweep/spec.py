@@ -62,7 +62,8 @@ class SweepSpec:
             axes.append(Axis(field=name, values=_values(name, values)))
         spec = cls(base=base, axes=tuple(axes))
         if len(spec) > MAX_POINTS:
-            raise ConfigError("sweep", len(spec), f"at most {MAX_POINTS:,} points")
+            legal = f"a sweep has at most {MAX_POINTS:,} points"
+            raise ConfigError("sweep", f"{len(spec):,} points", legal)
         return spec
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ def read_spec(path: str | Path) -> SweepSpec:
         values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError("sweep", path, error.strerror or "cannot be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError("sweep", path, f"not a TOML file ({error})") from None
     for name in values:
         if name not in ("scenario", "sweep"):
@@ -111,7 +112,8 @@ def _values(name: str, given: Any) -> tuple[Any, ...]:
     if not values:
         raise ConfigError(name, given, "must have at least one value")
     if len(values) > MAX_VALUES:
-        raise ConfigError(name, len(values), f"at most {MAX_VALUES:,} values")
+        legal = f"a field takes at most {MAX_VALUES:,} in a sweep"
+        raise ConfigError(name, f"more than {MAX_VALUES:,} values", legal)
     plain = [tuple(v) if isinstance(v, list) else v for v in values]
     return tuple(v for i, v in enumerate(plain) if v not in plain[:i])
 
