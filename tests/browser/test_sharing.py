@@ -36,7 +36,7 @@ def test_a_saved_scenario_opens_where_it_belongs(visit: Visits, tmp_path: Path) 
     one = visit()
     page = one.open("/simulate?v=1&gpus=4&case=2")
     page.get_by_role("button", name="Export").click()
-    page.locator("input[type=file]").set_input_files(file)
+    page.get_by_test_id("stPopoverBody").locator("input[type=file]").set_input_files(file)
     heading = page.locator("h3").first
     expect(heading).to_contain_text("standard data parallel, 16 GPUs")
     expect(page.get_by_label("GPUs, exact")).to_have_value("16")
