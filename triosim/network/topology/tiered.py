@@ -104,8 +104,9 @@ class Tiered:
     def _meeting(self, source: Ints, target: Ints) -> Ints:
         """The tier whose switch joins each pair; -1 for a rank and itself."""
         # NOTE: a move's traffic and its latency are asked about the same arrays.
-        if self._met is not None and self._met[0] is source and self._met[1] is target:
-            return self._met[2]
+        met = self._met  # read once: threads share a topology
+        if met is not None and met[0] is source and met[1] is target:
+            return met[2]
         meet = np.full(len(source), len(self.tiers) - 1, dtype=np.int64)
         for t in reversed(range(len(self.tiers) - 1)):
             meet[self._switch[t][source] == self._switch[t][target]] = t
