@@ -18,14 +18,11 @@ import contextlib
 import os
 import random
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +30,7 @@ import numpy as np
 import psutil
 from playwright.sync_api import sync_playwright
 
+from benchmarks.serving import serving
 from benchmarks.visitor import Trip, Visitor
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -200,30 +198,6 @@ def pictures_s(address: str, chromium: str, seconds: float, times: list[float]) 
         browser.close()
 
 
-@contextlib.contextmanager
-def serving(log: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """A dashboard of its own: host and port, and its process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
-    command += ["--server.port", address.partition(":")[2]]
-    with log.open("wb") as file:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file)
-    try:
-        for _ in range(600):
-            with (
-                contextlib.suppress(OSError),
-                urllib.request.urlopen(f"http://{address}/_stcore/health", timeout=2),
-            ):
-                break
-            time.sleep(0.1)
-        yield address, psutil.Process(server.pid)
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
 def centile_s(times_s: Sequence[float], share: float) -> float:
     return float(np.quantile(times_s, share)) if times_s else float("nan")
 
@@ -308,7 +282,8 @@ def main() -> None:
     pictures: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "server.log"
-        with serving(log) as (address, server):
+        with log.open("wb") as file, serving(out=file, err=file) as (address, number):
+            server = psutil.Process(number)
             browser = threading.Thread(
                 target=pictures_s, args=(address, chromium, options.seconds, pictures), daemon=True
             )

@@ -66,10 +66,14 @@ class Reader:
 
 
 @cache
+def _kept() -> tempfile.TemporaryDirectory[str]:
+    """It goes with the process."""
+    return tempfile.TemporaryDirectory(prefix="triosim-fuzz-")
+
+
 def _folder() -> Path:
-    """A folder for inputs of readers that take a path; it goes with the process."""
-    _folder.kept = tempfile.TemporaryDirectory(prefix="triosim-fuzz-")  # type: ignore[attr-defined]
-    return Path(_folder.kept.name)  # type: ignore[attr-defined]
+    """A folder for inputs of readers that take a path."""
+    return Path(_kept().name)
 
 
 def _file(name: str, data: bytes) -> Path:

@@ -10,16 +10,12 @@ and the load of the machine: figures of a loaded one say little.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import os
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +23,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Error, sync_playwright
 
+from benchmarks.serving import serving
 from dashboard.compare_links import link_to as compare_link
 from dashboard.examples import FIRST, RUNNING
 from dashboard.validation_links import SWITCHES
@@ -185,29 +182,6 @@ def _cell(seconds: float, most_s: float) -> str:
     return f"{seconds:.2f} s{' ' if seconds <= most_s else '*'}"
 
 
-@contextlib.contextmanager
-def serving() -> Iterator[str]:
-    """The address of a dashboard that runs for as long as it is used."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.headless", "true"]
-    server = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pages", nargs="*", choices=[*PAGES, []], metavar="PAGE",
@@ -223,8 +197,9 @@ def main() -> None:
     asked = (COLD_TEXT_S, COLD_CHART_S, WARM_S, WARM_S, MOVE_S, MOVE_S)
     print(f"{'':12}" + "".join(f"{head:>12}" for head in heads))
     print(f"{'at most':12}" + "".join(f"{f'{seconds:.2f} s ':>12}" for seconds in asked))
-    with serving() as address, sync_playwright() as playwright:
+    with serving() as (host, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        address = f"http://{host}"
         for name in options.pages or PAGES:
             try:
                 print(row(name, browser, address, options.openings, options.rounds), flush=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,14 @@ def upstream(shared: Path) -> Path:
     if not folder.is_dir():
         pytest.skip("the original project's traces are not beside the repository")
     return folder
+
+
+@pytest.fixture
+def quiet_streamlit() -> Iterator[None]:
+    """It warns where its state is used and no page runs."""
+    logging.disable(logging.WARNING)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def layered_trace(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 
 import pytest
 
+from benchmarks.fuzz_inputs import pack as pack_anything
 from dashboard.links import read_link, scenario_of, shipped_traces
 from dashboard.packed import pack, scenario_from_file, unpack
 from dashboard.saved_file import place_of
@@ -22,6 +22,7 @@ from triosim.errors import ConfigError, TraceFormatError
 from triosim.scenario import SAMPLE_TRACES
 from triosim.validation.tables import DATA
 
+pytestmark = pytest.mark.usefixtures("quiet_streamlit")
 PATHS = (
     "", ".", "..", "../gpt2", "gpt2/..", "gpt2/../../etc", "./gpt2", "gpt2/", "/etc", "/etc/passwd",
     str(SAMPLE_TRACES / "gpt2"), "~", "~root", "C:", "C:\\Windows", "C:gpt2", "\\\\host\\share",
@@ -30,21 +31,9 @@ PATHS = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def quiet_streamlit():
-    """It warns where its state is used and no page runs."""
-    logging.disable(logging.WARNING)
-    yield
-    logging.disable(logging.NOTSET)
-
-
 def packed(**item):
     """A link with this inside, as if the page had written it."""
-    import base64
-    import zlib
-
-    text = json.dumps([item]).encode()
-    return base64.urlsafe_b64encode(zlib.compress(text)).decode().rstrip("=")
+    return pack_anything(json.dumps([item]).encode()).decode()
 
 
 @pytest.mark.parametrize("path", PATHS)

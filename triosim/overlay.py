@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from triosim.engine.intervals import covered
 from triosim.engine.program import COPY_ENGINE_PHASES
 from triosim.errors import TraceFormatError, counted
 from triosim.export.spans import spans_of
@@ -163,16 +164,10 @@ def _lengths(spans: pd.DataFrame) -> dict[str, float]:
         lane: spans.loc[spans["lane"] == lane, ["start_ms", "end_ms"]].to_numpy(float)
         for lane in LANES
     }
-    busy = {lane: length(intervals) for lane, intervals in lanes.items()}
-    either = length(np.concatenate(list(lanes.values())))
+    busy = {lane: covered(*intervals.T) for lane, intervals in lanes.items()}
+    either = covered(*np.concatenate(list(lanes.values())).T)
     whole = float(spans["end_ms"].max() - spans["start_ms"].min()) if len(spans) else 0.0
     return {**busy, EXPOSED: either - busy[COMPUTE], STEP: whole}
-
-
-def length(intervals: Intervals) -> float:
-    """The length of a union of intervals."""
-    merged = union(intervals)
-    return float((merged[:, 1] - merged[:, 0]).sum())
 
 
 def union(intervals: Intervals, gap: float = 0.0) -> Intervals:

@@ -316,17 +316,7 @@ class Result(Shown):
                 "topology": self.scenario.topology_name,
                 "algorithms": [asdict(used) for used in self.algorithms],
             },
-            "communication": [
-                {
-                    "kind": row.kind,
-                    "purpose": row.purpose,
-                    "transfers": row.transfers,
-                    "bytes": row.bytes,
-                    "busy_ms": row.busy_s * 1e3,
-                    "exposed_ms": row.exposed_s * 1e3,
-                }
-                for row in self.communication
-            ],
+            "communication": [row.to_dict() for row in self.communication],
             "per_rank": self._listed_ranks(),
             "checks": [{"id": c.id, "passed": c.passed, "detail": c.detail} for c in self.checks],
             "warnings": list(self.warnings),

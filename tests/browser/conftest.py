@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from benchmarks.serving import free_port, serving
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE_MS = 120_000  # where answers come from workers: a loaded machine is slow, not wrong
@@ -52,43 +46,8 @@ class Visit:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     """The address of a running dashboard."""
-    port = free_port()
-    with serving(port):
-        yield f"http://127.0.0.1:{port}"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@contextmanager
-def serving(port: int) -> Iterator[None]:
-    """A dashboard at a port."""
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    # The flags win over what the environment of a developer says.
-    command += ["--server.headless", "true"]
-    server = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 60
-    while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=2):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the dashboard did not start (exit status {server.poll()})")
+    with serving() as (host, _):
+        yield f"http://{host}"
 
 
 @pytest.fixture(scope="session")
@@ -148,7 +107,7 @@ def patient_visit(visit: Callable[..., Visit]) -> Callable[..., Visit]:
 
 
 @pytest.fixture
-def restartable() -> tuple[str, Callable[[], AbstractContextManager[None]]]:
+def restartable() -> tuple[str, Callable[[], AbstractContextManager[tuple[str, int]]]]:
     """An address, and a dashboard there for as long as a `with` block lasts."""
     port = free_port()
     return f"http://127.0.0.1:{port}", lambda: serving(port)

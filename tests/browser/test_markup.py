@@ -92,6 +92,15 @@ def assert_only_text(one: Any, *, shown: bool = True) -> None:
     assert [u for u in one.requests if not u.startswith(inside) or "evil" in u] == []
 
 
+def assert_only_text_on(one: Any, tab: str) -> None:
+    """The same of a tab, once it is open."""
+    opened = one.page.get_by_role("tab", name=tab)
+    opened.click()
+    expect(opened).to_have_attribute("aria-selected", "true")
+    one.page.wait_for_timeout(500)
+    assert_only_text(one, shown=False)
+
+
 def hover(page: Any, mark: str) -> None:
     """Over a mark of a chart, so that its hover is drawn."""
     page.locator(mark).last.hover(force=True)
@@ -109,10 +118,7 @@ def test_names_are_text_on_every_page(patient_visit: Visits, tmp_path: Path) -> 
     hover(page, ".treemaplayer path.surface")
     assert_only_text(one)
     for tab in ("Operators", "Roofline", "Memory", "Tensors", "Where it is from"):
-        page.get_by_role("tab", name=tab).click()
-        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
-        page.wait_for_timeout(500)
-        assert_only_text(one, shown=False)
+        assert_only_text_on(one, tab)
         if tab == "Operators":
             assert_no_raw_table(page, tmp_path / "operators.csv")
     page.get_by_role("link", name="Simulate this").click()
@@ -121,10 +127,7 @@ def test_names_are_text_on_every_page(patient_visit: Visits, tmp_path: Path) -> 
     hover(page, ".st-key-chart_operators .barlayer path")
     assert_only_text(one)
     for tab in ("Where time goes", "Communication", "Memory", "Network", "Checks and assumptions"):
-        page.get_by_role("tab", name=tab).click()
-        expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
-        page.wait_for_timeout(500)
-        assert_only_text(one, shown=False)
+        assert_only_text_on(one, tab)
     page.get_by_role("tab", name="Timeline").click()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save as HTML: Operators and").click()

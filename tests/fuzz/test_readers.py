@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,19 +16,12 @@ from triosim import Description
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 from triosim.trace.read import TENSOR_COLUMNS
 
+pytestmark = pytest.mark.usefixtures("quiet_streamlit")
 INPUTS = 12  # of each reader; benchmarks/fuzz.py runs 200,000
 few = settings(
     max_examples=INPUTS, derandomize=True, database=None, deadline=None,
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def quiet_streamlit():
-    """It warns where its state is used and no page runs."""
-    logging.disable(logging.WARNING)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def read(name, data):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from triosim.analysis.breakdown import Breakdown, transfer_key
 from triosim.engine.columns import Integers
+from triosim.engine.intervals import covered
 from triosim.engine.timeline import Timeline
 
 
@@ -28,6 +30,17 @@ class Communication:
     busy_s: float
     exposed_s: float
 
+    def to_dict(self) -> dict[str, Any]:
+        """As files and tables have it: times in milliseconds."""
+        return {
+            "kind": self.kind,
+            "purpose": self.purpose,
+            "transfers": self.transfers,
+            "bytes": self.bytes,
+            "busy_ms": self.busy_s * 1e3,
+            "exposed_ms": self.exposed_s * 1e3,
+        }
+
 
 def summarise_communication(
     timeline: Timeline, breakdowns: Sequence[Breakdown]
@@ -44,7 +57,7 @@ def summarise_communication(
         for c in np.unique(classes).tolist():
             members, own = len(program.classes[c].members), tasks[classes == c]
             moved += members * float(sizes[own].sum())
-            busy += members * _union_s(timeline, own)
+            busy += members * covered(timeline.start_s[own], timeline.end_s[own])
             exposed += members * breakdowns[c].exposed_s.get((kind, purpose), 0.0)
         result.append(
             Communication(
@@ -75,13 +88,3 @@ def _by_kind(timeline: Timeline) -> dict[tuple[str, str], Integers]:
         own = ends[code == number]
         kinds.setdefault(transfer_key(timeline, int(own[0])), []).append(own)
     return {key: np.concatenate(parts) for key, parts in kinds.items()}
-
-
-def _union_s(timeline: Timeline, tasks: Integers) -> float:
-    """Time in which at least one of the tasks is under way."""
-    start, end = timeline.start_s[tasks], timeline.end_s[tasks]
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
-    reached = np.maximum.accumulate(end)
-    uncovered_from = np.maximum(start, np.concatenate(([-np.inf], reached[:-1])))
-    return float(np.maximum(end - uncovered_from, 0.0).sum())

@@ -7,17 +7,13 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 
 from triosim.analysis.breakdown import CLASSES
-from triosim.figures.figure import Figure
-from triosim.figures.palette import text_on
+from triosim.figures.stacked import stacked_bars
 from triosim.figures.style import (
     DEFAULT_STYLE,
     Style,
     finish,
-    row_axis,
     rows_height,
-    value_axis,
 )
-from triosim.figures.text import share_text, time_text, words
 from triosim.figures.train_colours import OTHER, PART_COLOURS, roomy_legend
 from triosim.train import TrainResult
 
@@ -61,41 +57,16 @@ def stage_bars(
     style: Style = DEFAULT_STYLE,
 ) -> go.Figure:
     """A bar for each row of milliseconds by part, in the order of the parts."""
-    figure = Figure()
-    for part in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(part, 0.0) for row in rows]
-        if any(values):
-            figure.add_trace(_trace(part, labels, values, step_ms, style))
-    figure.update_layout(
-        barmode="stack",
-        bargap=0.25,
-        xaxis=value_axis(style, "time (ms)", range=[0, step_ms or 1.0]),
-        yaxis=row_axis(style, labels),
+    figure = stacked_bars(
+        labels,
+        rows,
+        step_ms,
+        dict.fromkeys(name for row in rows for name in row),
+        colour_of=lambda part: PART_COLOURS.get(part, OTHER),
+        labelled_share=LABELLED_SHARE,
+        title="time (ms)",
+        style=style,
     )
     height = rows_height(len(labels), style, extra=7.0)
     finish(figure, style, height=height, revision="train-breakdown")
     return roomy_legend(figure, style)
-
-
-def _trace(
-    part: str, labels: list[str], values: list[float], step_ms: float, style: Style
-) -> go.Bar:
-    colour = PART_COLOURS.get(part, OTHER)
-    return go.Bar(
-        orientation="h",
-        name=words(part),
-        meta=part,
-        y=labels,
-        x=values,
-        customdata=[(time_text(value), share_text(value, step_ms)) for value in values],
-        hovertemplate=(
-            "<b>%{y}</b><br>%{fullData.name}: %{customdata[0]}, %{customdata[1]} of the step"
-            "<extra></extra>"
-        ),
-        marker={"color": colour, "line": {"width": 0}},
-        text=[time_text(value) if value >= LABELLED_SHARE * step_ms else "" for value in values],
-        textposition="inside",
-        insidetextanchor="middle",
-        textangle=0,
-        insidetextfont={"color": text_on(colour), "size": style.small},
-    )

@@ -138,17 +138,7 @@ def _breakdown(result: Result | SavedResult) -> pd.DataFrame:
 
 
 def _communication(result: Result | SavedResult) -> pd.DataFrame:
-    rows = [
-        {
-            "kind": row.kind,
-            "purpose": row.purpose,
-            "transfers": row.transfers,
-            "bytes": row.bytes,
-            "busy_ms": row.busy_s * 1e3,
-            "exposed_ms": row.exposed_s * 1e3,
-        }
-        for row in result.communication
-    ]
+    rows = [row.to_dict() for row in result.communication]
     columns = ["kind", "purpose", "transfers", "bytes", "busy_ms", "exposed_ms"]
     return pd.DataFrame(rows, columns=columns)
 

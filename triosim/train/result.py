@@ -291,17 +291,7 @@ class TrainResult(Result):
             **{name: getattr(self, name) for name in names},
             "band": self.band._asdict(),
             "changes_to_fit": [change.to_dict() for change in self.changes_to_fit],
-            "communication": [
-                {
-                    "kind": row.kind,
-                    "purpose": row.purpose,
-                    "transfers": row.transfers,
-                    "bytes": row.bytes,
-                    "busy_ms": row.busy_s * 1e3,
-                    "exposed_ms": row.exposed_s * 1e3,
-                }
-                for row in self.communication
-            ],
+            "communication": [row.to_dict() for row in self.communication],
             "plan": {
                 "model": plan.model.name,
                 "machine": plan.machine,
