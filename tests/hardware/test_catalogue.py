@@ -18,7 +18,7 @@ NAMES = (
 )  # fmt: skip
 NUMBERS = (
     "peak_flops", "memory_bytes", "memory_bytes_per_s", "link_bytes_per_s", "power_w", "processors",
-    "launch_s", "efficiency", "matmul",
+    "host_speed", "launch_s", "efficiency", "matmul",
 )  # fmt: skip
 # Our name, then the columns gpu and form of the published collection.
 PUBLISHED = {
@@ -127,6 +127,19 @@ def test_a_type_without_units_runs_in_another(gpu, dtype, tflops):
     assert load_gpu(gpu).peak(dtype) == pytest.approx(tflops * 1e12)
 
 
+def test_hosts_of_a100_are_slower_by_published_single_thread_ratings():
+    zen_2, xeon_of_2023 = 1894, 3004  # PassMark: EPYC 7502P, Xeon Gold 5412U
+    assert load_gpu("a100").host_speed == pytest.approx(zen_2 / xeon_of_2023, rel=0.01)
+    assert load_gpu("h100").host_speed == 1
+
+
+def test_attention_reaches_what_the_flashattention_papers_print():
+    for gpu, tflops in (("h100", 333), ("a100", 190)):  # causal, heads of 128, 8k tokens
+        part = load_gpu(gpu)
+        reached = part.efficiency["attention"] * part.peak("bf16")
+        assert reached == pytest.approx(tflops * 1e12, rel=0.02)
+
+
 # Damaged data files
 
 
@@ -148,6 +161,7 @@ def fit(**changes):
     matmul = {"efficiency": 1, "ramp_k": 0, "small_tile": 0, "overhead_us": 0}
     efficiency = dict.fromkeys([*KINDS, "memory"], 1.0)
     values = {
+        "host_speed": 1,
         "launch_us": 1,
         "efficiency": efficiency,
         "matmul": {"default": matmul},
@@ -189,8 +203,9 @@ def test_a_generation_takes_what_it_does_not_give_from_another():
             fit(efficiency=dict.fromkeys([*KINDS, "memory"], 1.1)),
             r"1.1: must be .* from 0 to 1",
         ),
+        (entry(), fit(host_speed=0), r"host_speed = 0: must be above 0"),
         (entry(), fit(matmul={}), r"needs a fit called default"),
-        (entry(), fit(sources={}), r"sources of launch_s: must say"),
+        (entry(), fit(sources={}), r"sources of host_speed: must say"),
     ],
 )
 def test_damaged_data_files_name_the_place(gpus, fits, message):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.train.conftest import scenario
+from triosim.hardware import load_gpu
 from triosim.train import make_plan
 from triosim.train.blocks import BACKWARD, FORWARD
 from triosim.train.train import run_plan
@@ -43,3 +44,9 @@ def test_compiled_and_replayed_layers_have_none(settings):
     without = passes(**settings, constants=constants)
     found = passes(**settings, constants={**constants, "layer_calls": CALLS})
     assert [one.seconds for one in found] == [one.seconds for one in without]
+
+
+def test_launches_and_calls_take_longer_on_slower_hosts():
+    for one in passes(gpu="a100"):
+        expected = (one.kernels + CALLS) * LAUNCH_US * 1e-6 / load_gpu("a100").host_speed
+        assert one.seconds == pytest.approx(expected)

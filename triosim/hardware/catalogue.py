@@ -72,7 +72,7 @@ def _gpu(name: str, entry: Mapping[str, Any], fits: Mapping[str, Any]) -> Gpu:
     fit = inherited("generations.toml", fits, generation)
     sources = {key: source(place, part(place, entry, "sources"), key) for key in _SOURCES}
     fitted_at = f"generations.toml [{generation}]"
-    for key in ("launch_s", "efficiency", "matmul"):
+    for key in ("host_speed", "launch_s", "efficiency", "matmul"):
         sources[key] = source(fitted_at, part(fitted_at, fit, "sources"), key)
     shares = part(fitted_at, fit, "efficiency")
     return Gpu(
@@ -85,6 +85,7 @@ def _gpu(name: str, entry: Mapping[str, Any], fits: Mapping[str, Any]) -> Gpu:
         link_bytes_per_s=given["link_gb_per_s"] * 1e9,
         power_w=given["power_w"],
         processors=round(given["processors"]),
+        host_speed=positive(fitted_at, fit, "host_speed"),
         launch_s=positive(fitted_at, fit, "launch_us") * 1e-6,
         efficiency={kind: positive(fitted_at, shares, kind, most=1) for kind in _EFFICIENCIES},
         matmul=_matmuls(fitted_at, part(fitted_at, fit, "matmul")),

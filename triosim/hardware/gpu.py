@@ -44,8 +44,9 @@ class Gpu:
     """One device: data-sheet rates (dense, without sparsity) and fitted efficiencies.
 
     `peak_flops` maps a type of `DTYPES` to FLOP/s; `link_bytes_per_s` is one direction over all
-    links to other GPUs; `processors` are its SMs or compute units. `launch_s` is the fixed time of
-    a kernel on the GPU, other than matrix products. `efficiency` maps a kind of work to what is
+    links to other GPUs; `processors` are its SMs or compute units. `host_speed` is that of one core
+    of the servers it came in, in cores of the Xeon of 2023 whose time stacks.toml gives.
+    `launch_s` is the fixed time of a kernel on the GPU, other than matrix products. `efficiency` maps a kind of work to what is
     achieved of the rate that limits it (of the memory bandwidth, except for "attention"); "memory"
     is the memory side of matrix products, whose compute side `matmul` describes by type
     (convolutions by kind instead; "default" is for what is not named). `sources` says where each
@@ -61,6 +62,7 @@ class Gpu:
     link_bytes_per_s: float
     power_w: float
     processors: int
+    host_speed: float
     launch_s: float
     efficiency: Mapping[str, float]
     matmul: Mapping[str, MatmulFit]

@@ -108,15 +108,17 @@ class Costs:
     def launch_s(self) -> float:
         stack = self.stack
         launch_us = stack.compiled_launch_us if self.compiled else stack.launch_us
-        return launch_us.value * self._slowest_cpu * 1e-6
+        return launch_us.value * self._slower_cpu * 1e-6
 
     @cached_property
-    def _slowest_cpu(self) -> float:
-        """The slowest of all ranks' CPUs over the mean, where their times are normal."""
+    def _slower_cpu(self) -> float:
+        """What the slowest of all ranks' CPUs takes over what stacks.toml says, which is for a core
+        of another server and a mean; times are normal."""
         spread = self.stack.cpu_jitter.value
         # Blom's approximation of the largest of n standard normal values.
         share = (self.ranks - 0.375) / (self.ranks + 0.25)
-        return max(1.0, 1 + spread * NormalDist().inv_cdf(share)) if spread else 1.0
+        slowest = max(1.0, 1 + spread * NormalDist().inv_cdf(share)) if spread else 1.0
+        return slowest / self.gpu.host_speed
 
     @property
     def layer_s(self) -> float:
@@ -125,17 +127,17 @@ class Costs:
 
     @property
     def collective_s(self) -> float:
-        return self.stack.collective_us.value * self._slowest_cpu * 1e-6
+        return self.stack.collective_us.value * self._slower_cpu * 1e-6
 
     @property
     def resume_s(self) -> float:
         """What the CPU does at a graph break and to call the next graph."""
         costs = LaunchCosts()
-        return (costs.break_s + costs.guard_s) * self._slowest_cpu
+        return (costs.break_s + costs.guard_s) * self._slower_cpu
 
     @property
     def graph_s(self) -> float:
-        return self.stack.graph_us.value * 1e-6
+        return self.stack.graph_us.value / self.gpu.host_speed * 1e-6
 
 
 def _unaligned(work: Work) -> bool:

@@ -47,6 +47,11 @@ def assumptions_of(plan: Plan) -> tuple[str, ...]:
         share = plan.stack.reserved.value - 1
         notes.append(f"Memory is what the allocator holds, {share:.0%} more than tensors take.")
     notes += _compiled(plan)
+    if plan.trace is None and plan.gpu.host_speed != 1:
+        notes.append(
+            f"Hosts of {plan.gpu.name} run Python at {plan.gpu.host_speed:g} times the speed of the "
+            "Xeon of 2023 that the stack's CPU times are for."
+        )
     if plan.trace is not None and known_gpu(plan.trace) is None:
         notes.append(
             f"The trace does not say where it was taken; its times are taken as {plan.gpu.name}'s."
