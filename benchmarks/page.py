@@ -1,8 +1,9 @@
 """How soon pages can be read and looked at, in a real Chromium: python -m benchmarks.page [PAGE]
 
-Starts the dashboard. Opens each page with an empty cache (cold) and again with a full one (warm),
-each time in a new session, until its text and controls are there and until its first chart is
-drawn; then moves a slider or another control of it and waits until the new picture is finished.
+Starts the dashboard. Opens each page with an empty cache (cold) and again with a full one (warm:
+visited twice before), each time in a new session, until its text and controls are there and until
+its first chart is drawn; then moves a slider or another control of it and waits until the new
+picture is finished.
 Prints the median of the openings and the 95th percentile of the moves beside what was asked for,
 and the load of the machine: figures of a loaded one say little.
 """
@@ -15,6 +16,7 @@ import os
 import shutil
 import statistics
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Error, sync_playwright
 
+from benchmarks.chromium import Chromium, running
 from benchmarks.serving import serving
 from dashboard.compare_links import link_to as compare_link
 from dashboard.examples import FIRST, RUNNING
@@ -33,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PATIENCE_MS = 300_000
 SIZE: Any = {"width": 1280, "height": 720}
+FILLING, SETTLE_S = 2, 2.0  # openings that fill the caches, and time to write these
 COLD_TEXT_S, COLD_CHART_S, WARM_S, MOVE_S = 2.5, 4.5, 1.5, 1.0
 # When what a page is asked for appears, and when a chart was last drawn: milliseconds since the
 # start of the navigation, or -1.
@@ -72,6 +76,11 @@ class Page:
     keys: Sequence[str] = ()
     chart: bool = True
 
+    @property
+    def opened(self) -> str:
+        """Whether it is, in JavaScript."""
+        return "seen.ready > 0" + (" && seen.chart > 0" if self.chart else "")
+
 
 BACK_AND_FORTH = ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft")
 METRIC, TITLE = "[data-testid=stMetricValue]", "[data-testid=stMain] h3"
@@ -109,8 +118,8 @@ PAGES = {
 }  # fmt: skip
 
 
-class Watched:
-    """A page of the dashboard in a browser, with a clock in it."""
+class Moved:
+    """A page of the dashboard in a browser, with a clock in it, to be moved."""
 
     def __init__(self, context: Any, address: str, page: Page) -> None:
         self.tab = context.new_page()
@@ -118,12 +127,7 @@ class Watched:
         self.tab.add_init_script(WATCH % page.ready)
         self.page = page
         self.tab.goto(address + page.path, wait_until="commit")
-        wanted = "seen.ready > 0" + (" && seen.chart > 0" if page.chart else "")
-        self.tab.wait_for_function(f"() => {wanted}")
-        self.text_s, self.chart_s = (
-            ms / 1e3 if ms > 0 else None
-            for ms in self.tab.evaluate("() => [seen.ready, seen.chart]")
-        )
+        self.tab.wait_for_function(f"() => {page.opened}")
 
     def moves_s(self, rounds: int) -> list[float]:
         """Moves until each picture is finished."""
@@ -145,30 +149,33 @@ class Watched:
 
 
 def openings(
-    browser: Any, address: str, page: Page, count: int, *, cold: bool
+    chromium: Chromium, address: str, page: Page, count: int, *, cold: bool
 ) -> tuple[list[float], list[float]]:
     """Seconds to text and to the first chart, each opening with an empty cache or a full one."""
     texts, charts = [], []
-    shared = browser.new_context(viewport=SIZE)
-    for number in range(count + (not cold)):
-        context = browser.new_context(viewport=SIZE) if cold else shared
-        one = Watched(context, address, page)
-        if cold or number:  # the first one fills the cache
-            texts.append(one.text_s)
-            charts += [one.chart_s] if page.chart else []
-        (context if cold else one.tab).close()
-    shared.close()
+    for number in range(count if cold else count + FILLING):
+        with chromium.tab(WATCH % page.ready, cold=cold) as tab:
+            tab.call("Page.navigate", url=address + page.path)
+            tab.wait_for(f"window.seen && {page.opened}", PATIENCE_MS / 1e3)
+            text_ms, chart_ms = tab.value("[seen.ready, seen.chart]")
+            if number < FILLING and not cold:
+                time.sleep(SETTLE_S)
+                continue
+        texts.append(text_ms / 1e3)
+        charts += [chart_ms / 1e3] if page.chart else []
     return texts, charts
 
 
-def row(name: str, browser: Any, address: str, count: int, rounds: int) -> str:
+def row(
+    name: str, browser: Any, chromium: Chromium, address: str, count: int, rounds: int
+) -> str:  # fmt: skip
     """The figures of a page beside what is asked for; * where they are above that."""
     page = PAGES[name]
     prime = browser.new_context(viewport=SIZE)
-    moving = Watched(prime, address, page)  # the server has seen the page by then
+    moving = Moved(prime, address, page)  # the server has seen the page by then
     cells = []
     for cold, text_s, chart_s in ((True, COLD_TEXT_S, COLD_CHART_S), (False, WARM_S, WARM_S)):
-        texts, charts = openings(browser, address, page, count, cold=cold)
+        texts, charts = openings(chromium, address, page, count, cold=cold)
         cells += [_cell(statistics.median(texts), text_s)]
         cells += [_cell(statistics.median(charts), chart_s) if charts else "-"]
     moves = sorted(moving.moves_s(rounds))
@@ -189,21 +196,28 @@ def main() -> None:
     parser.add_argument("--openings", type=int, default=5, help="of each page, cold and warm (5)")
     parser.add_argument("--rounds", type=int, default=5, help="of a page's moves (5)")
     options = parser.parse_args()
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
         sys.exit("No Chromium on this machine.")
     before = os.getloadavg()[0]
     heads = ("cold text", "cold chart", "warm text", "warm chart", "move", "move p95")
     asked = (COLD_TEXT_S, COLD_CHART_S, WARM_S, WARM_S, MOVE_S, MOVE_S)
     print(f"{'':12}" + "".join(f"{head:>12}" for head in heads))
     print(f"{'at most':12}" + "".join(f"{f'{seconds:.2f} s ':>12}" for seconds in asked))
-    with serving() as (host, _), sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+    with (
+        serving() as (host, _),
+        sync_playwright() as playwright,
+        running(program, ARGUMENTS, (SIZE["width"], SIZE["height"])) as chromium,
+    ):
+        browser = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
         address = f"http://{host}"
         for name in options.pages or PAGES:
             try:
-                print(row(name, browser, address, options.openings, options.rounds), flush=True)
-            except Error as error:
+                print(
+                    row(name, browser, chromium, address, options.openings, options.rounds),
+                    flush=True,
+                )
+            except (Error, RuntimeError) as error:
                 print(f"{name:12}  failed: {str(error).splitlines()[0]}", flush=True)
         browser.close()
     print(f"load of the machine: {before:.1f} before, {os.getloadavg()[0]:.1f} after")

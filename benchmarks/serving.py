@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-START_S = 60.0
+START_S, END_S = 60.0, 20.0
 
 
 def free_port() -> int:
@@ -49,7 +49,11 @@ def serving(
         yield address, server.pid
     finally:
         server.terminate()
-        server.wait(20)
+        try:
+            server.wait(END_S)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 def _answers(url: str) -> bool:

@@ -11,7 +11,7 @@ from streamlit.errors import StreamlitAPIException
 
 from dashboard import rejected
 from dashboard.frame import FRAME, frame_value
-from dashboard.links import NUMBER, Link, Parameters, number_of, text_of
+from dashboard.links import NUMBER, Link, Parameters, number_of, parameter_of, window_of
 from dashboard.settings import VERSION, Setting
 from triosim.errors import ConfigError
 
@@ -36,6 +36,20 @@ def return_to(
     if others or (bare and settings.keys() - {"v"}):
         del st.session_state["page"]
         st.switch_page(page, query_params=settings)
+
+
+def keep_view(address: str, defaults: Mapping[str, Any]) -> None:
+    """Note what is looked at for the way back, also after a move that redraws a fragment alone.
+
+    `address` is as in `return_to`; `defaults` has the keys of the widgets that are about no
+    scenario.
+    """
+    known: Parameters = st.session_state.get(address, {})
+    kept = {name: text for name, text in known.items() if name not in defaults}
+    for name, default in defaults.items():
+        if st.session_state.get(name) not in (default, None):
+            kept[name] = parameter_of(st.session_state[name])
+    st.session_state[address] = kept
 
 
 def here() -> dict[str, list[str]]:
@@ -81,6 +95,8 @@ def setting_value(
     said = " and ".join(texts) or "(empty)"
     if setting is None:
         raise ConfigError(name, said, "this page has no such setting")
+    if setting.kind == "window":
+        return window_of(name, texts)
     if len(texts) != 1:
         raise ConfigError(name, said, "a setting has one value")
     text = texts[0]
@@ -111,7 +127,7 @@ def chosen(settings: Mapping[str, Setting]) -> Parameters:
     """What bound widgets are set to, as an address says it: defaults are left out."""
     seen = {name: st.session_state.get(name) for name in settings}
     return {
-        name: text_of(value)
+        name: parameter_of(value)
         for name, value in seen.items()
         if value not in (settings[name].default, None)
     }

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from triosim.figures import Style
+from triosim.figures.figure import Figure
 
 MAX_NAME = 60
 CSS = """
@@ -29,7 +30,7 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower())[:MAX_NAME].strip("-") or "chart"
 
 
-def save_button(figure: go.Figure, alt: str, style: Style, *, legend: bool, key: str) -> None:
+def save_button(figure: Figure, alt: str, style: Style, *, legend: bool, key: str) -> None:
     """Offer the picture as HTML; it is written when it is asked for."""
     st.download_button(
         f"Save as HTML: {alt}",
@@ -44,7 +45,7 @@ def save_button(figure: go.Figure, alt: str, style: Style, *, legend: bool, key:
     )
 
 
-def page_of(figure: go.Figure, style: Style, *, legend: bool = True) -> str:
+def page_of(figure: Figure, style: Style, *, legend: bool = True) -> str:
     """A page with the picture and all that draws it; it fetches nothing."""
     opaque = go.Figure(figure)
     opaque.update_layout(paper_bgcolor=style.surface, showlegend=legend)

@@ -210,7 +210,7 @@ def _what_if(result: Result, show: Show, style: Any) -> None:
             st.caption("Runs the step again with each kind of thing free, and twice as fast.")
         return
     if rows is None:
-        rows = in_worker("Trying each change", what_if_of, scenario)
+        rows = in_worker("Trying each change", what_if_of, scenario, heavy=True)
         kept("what if").put(key, rows)
     st.markdown("**What would make it shorter**: the step with one kind of thing cheaper")
     show(what_if_tornado(rows, style=style), "The step with one thing cheaper", key="tornado")

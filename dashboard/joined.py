@@ -92,7 +92,10 @@ def _imperfect(scenario: Scenario) -> list[str]:
 def network_tab(result: Result) -> None:
     """The drawing with the load of every link, and one link over time."""
     figure = topology_figure(result, style=style())
-    crowded = not result.scenario.on_topology and len(figure.layout.annotations) > MAX_PHONE_LABELS
+    crowded = (
+        not result.scenario.on_topology
+        and len(figure.settings.get("annotations", ())) > MAX_PHONE_LABELS
+    )
     with st.container(key="crowded_network" if crowded else "network"):
         show(figure, "GPUs and the load of the links between them")
     links = busiest_first(result)

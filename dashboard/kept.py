@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard.runner import in_worker
 
-MAX_KEPT = 32  # under each name
+MAX_KEPT = 64  # under each name
 
 
 class Kept:
@@ -40,14 +40,24 @@ def kept(name: str) -> Kept:
     return Kept()
 
 
-def once(doing: str, function: Callable[..., Any], *arguments: Any, here: bool = False) -> Any:
+def once(
+    doing: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    here: bool = False,
+    heavy: bool = False,
+) -> Any:
     """What a function of hashable arguments returns, from before or from a worker.
 
-    `here`: it is quick, so that it runs without one. Raises what it raises.
+    `here`: it is quick, so that it runs without one; `heavy`: it takes seconds. Raises what it
+    raises.
     """
     own = kept(f"{function.__module__}.{function.__qualname__}")
     found = own.get(arguments)
     if found is None:
-        found = function(*arguments) if here else in_worker(doing, function, *arguments)
+        if here:
+            found = function(*arguments)
+        else:
+            found = in_worker(doing, function, *arguments, heavy=heavy)
         own.put(arguments, found)
     return found

@@ -282,15 +282,20 @@ def _tab(texts: Sequence[str]) -> str:
     return _choice("tab", _one(texts, "tab", "one tab is open"), TABS)
 
 
-def _window(texts: Sequence[str]) -> list[str]:
+def window_of(name: str, texts: Sequence[str]) -> tuple[float, float]:
+    """A part of the step, in percent of it; raises `ConfigError`."""
     legal = "must be two numbers from 0 to 100 (percent of the step), the smaller first"
     try:
         low, high = (float(text) for text in texts)
     except ValueError:
-        raise ConfigError("window", _shown(texts), legal) from None
+        raise ConfigError(name, _shown(texts), legal) from None
     if not 0 <= low <= high <= 100:
-        raise ConfigError("window", _shown(texts), legal)
-    return [text_of(low), text_of(high)]
+        raise ConfigError(name, _shown(texts), legal)
+    return low, high
+
+
+def _window(texts: Sequence[str]) -> list[str]:
+    return [text_of(edge) for edge in window_of("window", texts)]
 
 
 def _rank(name: str) -> Callable[[Sequence[str]], str]:
@@ -312,6 +317,7 @@ def _switch(name: str) -> Callable[[Sequence[str]], str]:
     return check
 
 
+WHOLE_STEP = (0.0, 100.0)  # percent
 RANKS = ("first_rank", "memory_rank")
 VIEW: Mapping[str, Callable[[Sequence[str]], Any]] = {
     "tab": _tab,
@@ -319,6 +325,10 @@ VIEW: Mapping[str, Callable[[Sequence[str]], Any]] = {
     **{name: _switch(name) for name in ("all_ranks", "critical_path")},
     **{name: _rank(name) for name in RANKS},
 }
+VIEW_DEFAULTS: Mapping[str, Any] = {
+    "tab": TABS[0], "window": WHOLE_STEP, "all_ranks": False, "critical_path": False,
+    **dict.fromkeys(RANKS, 0),
+}  # fmt: skip
 
 
 def _shown(texts: Sequence[str]) -> str:
@@ -332,6 +342,11 @@ def text_of(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
     return str(value)
+
+
+def parameter_of(value: object) -> str | list[str]:
+    """The same for a parameter that may have several parts: a window has two."""
+    return [text_of(part) for part in value] if isinstance(value, tuple) else text_of(value)
 
 
 def named(error: ConfigError) -> str:

@@ -21,6 +21,7 @@ CSS = """
 [class*="st-key-pair_bare_"] [data-testid^="stNumberInputStep"] { display: none; }
 /* One line of meaning under each headline number. */
 [class*="st-key-card_"] [data-testid="stCaptionContainer"] p { line-height: 1.3; }
+[class*="st-key-card_"] [data-testid="stMetricLabel"] * { white-space: normal; }
 /* What a card of a comparison says: smaller, as four of them share the width. */
 [class*="st-key-said_"] p { font-size: 0.875rem; line-height: 1.4; }
 /* A link to the next page that looks like the buttons beside it. */
@@ -53,10 +54,13 @@ CSS = """
 # Figures are drawn for one brightness, and Streamlit does not rerun when a person changes it.
 # Streamlit replaces the address where a widget is moved, and adds an entry to the browser's history
 # where the server has set a widget: here both replace it, so that Back leaves the page.
+# Streamlit forgets a click on a tab where its answer to the click before arrives in between that
+# and the message to the server: at rest the tab is clicked again.
 # White on the light blue of the dark theme cannot be read.
-DARK = '[data-testid^="stBaseButton-primary"] * { color: #0e1117 !important; }'
+DARK = '[data-testid^="stBaseButton-primary"]:not(:disabled) * { color: #0e1117 !important; }'
 WATCH = """
 const push = history.pushState.bind(history);
+let pressed = null;  // a tab; every run of the page starts the function below again
 
 function replaceOnSamePage(state, unused, url) {
   const same = new URL(url ?? "", location).pathname === location.pathname;
@@ -72,15 +76,33 @@ export default function ({ data, setTriggerValue }) {
     here.searchParams.set("v", data.version);
     history.replaceState(history.state, "", here);
   }
-  const shade = () => getComputedStyle(document.querySelector(".stApp")).backgroundColor;
+  const app = document.querySelector(".stApp");
+  const shade = () => getComputedStyle(app).backgroundColor;
   let last = shade();
+  const press = (event) => {
+    if (event.isTrusted) {
+      const tab = event.target.closest?.('[data-testid="stTab"]');
+      pressed = tab && { tab, rests: 0 };
+    }
+  };
+  const events = ["click", "keyup"];
+  events.forEach((name) => document.addEventListener(name, press, true));
   const timer = setInterval(() => {
     if (shade() !== last) {
       last = shade();
       setTriggerValue("changed", last);
     }
+    if (pressed && app.dataset.testScriptState === "notRunning" && ++pressed.rests === 2) {
+      if (pressed.tab.getAttribute("aria-selected") === "false") {
+        pressed.tab.click();
+      }
+      pressed = null;
+    }
   }, 250);
-  return () => clearInterval(timer);
+  return () => {
+    clearInterval(timer);
+    events.forEach((name) => document.removeEventListener(name, press, true));
+  };
 }
 """
 _watch = st.components.v2.component("triosim_watch", js=WATCH)

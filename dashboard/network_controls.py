@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 
 from dashboard import bound
-from dashboard.network_settings import MAX_TEXT, MEMBERS, SETTINGS
+from dashboard.described import MAX_TEXT
+from dashboard.network_settings import MEMBERS, SETTINGS
 from dashboard.numbers import say_refused
 from triosim.figures.text import bytes_text, digits
 

@@ -8,8 +8,9 @@ from typing import Any
 import streamlit as st
 
 from dashboard.address import Raw, here, put_right, read_parameters, setting_value
+from dashboard.described import MAX_TEXT
 from dashboard.links import Link, Parameters, text_of
-from dashboard.network_settings import AUTO, MAX_TEXT, SETTINGS
+from dashboard.network_settings import AUTO, SETTINGS
 from dashboard.settings import VERSION
 from triosim.errors import ConfigError
 from triosim.network.collectives.choose import algorithms_for

@@ -27,7 +27,7 @@ HTML = """
   </div>
   <p class="said" aria-live="polite"></p>
   <div class="views">
-    <svg class="ring" viewBox="-1.45 -1.45 2.9 2.9" role="img"></svg>
+    <svg class="ring" viewBox="-145 -145 290 290" role="img"></svg>
     <div class="held"></div>
   </div>
   <details><summary>Messages of this step</summary><ol class="messages"></ol></details>
@@ -48,19 +48,21 @@ CSS = """
 .count { min-width: 6.5em; font-variant-numeric: tabular-nums; text-align: right; }
 .said { margin: 8px 2px; min-height: 1.4em; }
 .views { display: flex; flex-wrap: wrap; gap: 16px; align-items: flex-start; }
-.ring { flex: 1 1 270px; max-width: 370px; min-width: 0; }
-.held { flex: 2 1 330px; min-width: 0; overflow-x: auto; }
-.held table { border-collapse: separate; border-spacing: 2px; font-size: 12px;
+.ring { flex: 1 1 17rem; max-width: 23rem; max-height: 60vh; min-width: 0; }
+.held { flex: 2 1 20.6rem; min-width: 0; overflow-x: auto; }
+.held table { border-collapse: separate; border-spacing: 2px; font-size: 0.75rem; line-height: 1;
   font-variant-numeric: tabular-nums; }
 .held th { font-weight: 400; padding: 0 2px; white-space: nowrap; opacity: 0.85; }
-.held td { min-width: 19px; height: 20px; text-align: center; border-radius: 3px; padding: 0;
+.held td { min-width: 1.2rem; height: 20px; text-align: center; border-radius: 3px; padding: 0;
   border: 2px solid transparent; }
 .held td.fresh { border-color: var(--st-text-color, #262730); }
-.held p { margin: 0 0 4px; font-size: 13px; }
-.messages { margin: 4px 0; padding-left: 2em; font-size: 14px; max-height: 240px; overflow: auto; }
-summary { cursor: pointer; font-size: 14px; margin-top: 6px; }
-svg text { font-family: inherit; fill: currentColor; text-anchor: middle;
-  dominant-baseline: central; }
+.held p { margin: 0 0 4px; font-size: 0.8125rem; }
+.messages { margin: 4px 0; padding-left: 2em; font-size: 0.875rem; max-height: 240px;
+  overflow: auto; }
+summary { cursor: pointer; font-size: 0.875rem; margin-top: 6px; }
+/* Else Chromium leaves text where it was when the drawing is scaled. */
+svg text { text-rendering: geometricPrecision; font-family: inherit; fill: currentColor;
+  text-anchor: middle; dominant-baseline: central; }
 @media (max-width: 640px) { .views { gap: 8px; } .count { min-width: 5.5em; } }
 """
 
@@ -77,7 +79,7 @@ function node(kind, attributes, text) {
 function place(rank, ranks) {
   if (rank < 0) return [0, 0];
   const angle = 2 * Math.PI * rank / ranks;
-  return [Math.sin(angle), -Math.cos(angle)];
+  return [100 * Math.sin(angle), -100 * Math.cos(angle)];
 }
 
 // From the edge of one disc to the edge of the other, bowed so that both ways can be seen.
@@ -86,16 +88,17 @@ function path(message, ranks, radius, hub) {
   const length = Math.hypot(x1 - x0, y1 - y0) || 1;
   const dx = (x1 - x0) / length, dy = (y1 - y0) / length;
   // Between neighbours on a crowded circle the label has room outside only.
-  const near = ranks > 10 && length < 0.6 && !hub;
-  const bow = near ? -0.25 : ranks === 2 || length > 1.2 && !hub ? 0.12 : 0.05;
+  const near = ranks > 10 && length < 60 && !hub;
+  const bow = near ? -25 : ranks === 2 || length > 120 && !hub ? 12 : 5;
   const mx = (x0 + x1) / 2 - dy * bow * 2, my = (y0 + y1) / 2 + dx * bow * 2;
-  const out = message.from < 0 ? 0.17 : radius, into = message.to < 0 ? 0.17 : radius;
-  const a = [x0 + dx * out, y0 + dy * out], b = [x1 - dx * (into + 0.03), y1 - dy * (into + 0.03)];
+  const out = message.from < 0 ? 17 : radius, into = message.to < 0 ? 17 : radius;
+  const a = [x0 + dx * out, y0 + dy * out], b = [x1 - dx * (into + 3), y1 - dy * (into + 3)];
   const at = (t) => [a, [mx, my], b].reduce((sum, point, k) => {
     const weight = [(1 - t) * (1 - t), 2 * t * (1 - t), t * t][k];
     return [sum[0] + weight * point[0], sum[1] + weight * point[1]];
   }, [0, 0]);
-  return { d: `M${a} Q${mx},${my} ${b}`, at };
+  // All that cross would rest on the middle.
+  return { d: `M${a} Q${mx},${my} ${b}`, at, rest: length > 120 && !hub ? 0.22 : 0.5 };
 }
 
 function build(root, data) {
@@ -103,7 +106,7 @@ function build(root, data) {
   const slider = find("input"), count = find(".count"), said = find(".said");
   const ring = find(".ring"), held = find(".held"), list = find(".messages");
   const play = find("[data-do=play]"), total = data.steps.length;
-  const radius = Math.min(0.17, 1.9 / Math.max(data.ranks, 8));
+  const radius = Math.min(17, 190 / Math.max(data.ranks, 8));
   // A link may say where to begin; another collective begins at its start.
   const asked = root.dataset.id ? 0 : Number(new URL(location).searchParams.get("step")) || 0;
   const before = root.dataset.id === data.id ? Number(root.dataset.at || 0) : asked;
@@ -175,38 +178,40 @@ function build(root, data) {
       const kind = message.adds ? "adds" : "keeps";
       const way = path(message, data.ranks, radius, data.switch);
       ring.append(node("path", { d: way.d, fill: "none", stroke: data.colours[kind],
-        "stroke-width": crowded ? 0.008 : 0.018, "stroke-opacity": crowded ? 0.5 : 0.9,
+        "stroke-width": crowded ? 0.8 : 1.8, "stroke-opacity": crowded ? 0.5 : 0.9,
         "marker-end": `url(#${data.id}-${kind})` }));
     }
     if (data.switch) {
-      ring.append(node("rect", { x: -0.17, y: -0.17, width: 0.34, height: 0.34, rx: 0.05,
-        fill: data.colours.node, stroke: data.colours.edge, "stroke-width": 0.012 }),
-        node("text", { x: 0, y: 0, "font-size": 0.1 }, "switch"));
+      ring.append(node("rect", { x: -17, y: -17, width: 34, height: 34, rx: 5,
+        fill: data.colours.node, stroke: data.colours.edge, "stroke-width": 1.2 }),
+        node("text", { x: 0, y: 0, "font-size": 10 }, "switch"));
     }
     for (let rank = 0; rank < data.ranks; rank++) {
       const [x, y] = place(rank, data.ranks);
       ring.append(node("circle", { cx: x, cy: y, r: radius, fill: data.colours.node,
-        stroke: data.colours.edge, "stroke-width": 0.012 }),
-        node("text", { x, y, "font-size": Math.max(0.09, radius * 0.9) }, rank));
+        stroke: data.colours.edge, "stroke-width": 1.2 }),
+        node("text", { x, y, "font-size": Math.max(9, radius * 0.9) }, rank));
     }
     if (crowded) return;
-    const size = messages.length > 20 ? 0.075 : 0.095;
+    const size = messages.length > 20 ? 7.5 : 9.5;
     for (const message of messages) {
       const way = path(message, data.ranks, radius, data.switch);
       const label = message.chunks.length > 7 ? `${message.chunks.slice(0, 6)}…` : message.chunks;
       const token = node("g", { class: "token" });
       const width = size * (0.62 * label.length + 0.7);
       token.append(node("rect", { x: -width / 2, y: -size * 0.75, width, height: size * 1.5,
-        rx: size * 0.4, fill: data.colours.paper, "stroke-width": 0.01,
+        rx: size * 0.4, fill: data.colours.paper, "stroke-width": 1,
         stroke: data.colours[message.adds ? "adds" : "keeps"] }),
         node("text", { "font-size": size }, label));
       ring.append(token);
-      tokens.push([token, way.at]);
+      tokens.push([token, way]);
     }
-    moveTokens(moving || 0.5);
+    moveTokens(moving);
   }
   function moveTokens(share) {
-    for (const [token, at] of tokens) token.setAttribute("transform", `translate(${at(share)})`);
+    for (const [token, way] of tokens) {
+      token.setAttribute("transform", `translate(${way.at(share || way.rest)})`);
+    }
   }
 
   function remember() {

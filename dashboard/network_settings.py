@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dashboard.described import DESCRIBED
 from dashboard.lab.collectives import LAB, NO_QUESTION
 from dashboard.links import shipped_traces
 from dashboard.settings import Setting
@@ -29,7 +30,6 @@ TABS = (
     "Failures",
     "Description",
 )
-DESCRIBED = "own description"
 NETWORKS = (*topology_names(), *machine_names(), DESCRIBED)
 # What the address and the page call them, and `Members.kind`: a bound choice has one name.
 MEMBERS = {
@@ -42,7 +42,6 @@ VIEWS = ("time", "busbw", "algbw")
 LAYOUTS = {"one all-reduce after backward": 1, "buckets during backward": 2}
 MAX_RANKS = 131_072
 MAX_PLAYED = 16
-MAX_TEXT = 8000
 
 
 def _collective(letter: str, operation: str, size_mb: float) -> tuple[Setting, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import complaints
-from dashboard.bound import BOUND
+from dashboard.described import DESCRIBED, description_field
 from dashboard.network_controls import (
     RANK_MARKS,
     SPEED_MARKS,
@@ -24,8 +24,6 @@ from dashboard.network_controls import (
 from dashboard.network_groups import Members
 from dashboard.network_settings import (
     AUTO,
-    DESCRIBED,
-    MAX_TEXT,
     PRESET_NAMES,
     PRESETS,
     SETTINGS,
@@ -39,19 +37,6 @@ from triosim.network.collectives.choose import ALGORITHMS, algorithms_for
 from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.describe import GENERIC, Description, describe, machine_names
 
-EXAMPLE = """\
-kind = "tiers"
-[[tiers]]
-name = "NVSwitch"
-children = 8
-link = { gb_per_s = 450, latency_us = 0.6 }
-[[tiers]]
-name = "leaf"
-children = 0
-links = 8
-per_gpu = true
-link = { gb_per_s = 50, latency_us = 2 }
-"""
 FIELD_NAMES = {
     "topology": "Topology",
     "dead_links": "Degraded links",
@@ -134,7 +119,7 @@ def _network(name: str) -> tuple[Network | None, str]:
     sides = ""
     if generic is not None and generic.counts:
         sides = text("sides", "as fits the GPUs", help=f"{generic.about}; {generic.choice}.")
-    described = text_of_description() if name == DESCRIBED else ""
+    described = description_field("toml") if name == DESCRIBED else ""
     ranks = number_with_slider("ranks", RANK_MARKS)
     link = LinkSpec(bytes_per_s=1e9)
     if generic is not None:
@@ -169,46 +154,6 @@ def _network(name: str) -> tuple[Network | None, str]:
 
 def _describe(source: str, ranks: int, link: LinkSpec) -> Description:
     return describe(source.strip(), ranks, link)
-
-
-def text_of_description() -> str:
-    """The text area, and a file for it."""
-    if not st.session_state.get("toml") and "toml" not in st.query_params:
-        st.session_state["toml"] = EXAMPLE
-    typed = st.text_area(
-        "Description (TOML or JSON)",
-        None,
-        key="toml",
-        height=240,
-        max_chars=MAX_TEXT,
-        **BOUND,
-    )
-    st.file_uploader(
-        "or a file", type=["toml", "json"], key="network_file", max_upload_size=1, on_change=_read
-    )
-    refused = st.session_state.pop("network_file_refused", None)
-    if refused:
-        st.error(plain(refused))
-    return typed or ""
-
-
-def _read() -> None:
-    """An uploaded file becomes the text."""
-    file = st.session_state.get("network_file")
-    if file is None:
-        return
-    try:
-        given = file.getvalue().decode("utf-8-sig")
-    except ValueError:
-        st.session_state["network_file_refused"] = "This file is no text in UTF-8."
-        return
-    if len(given) > MAX_TEXT:
-        st.session_state["network_file_refused"] = (
-            f"This file has {len(given):,} characters; the page reads up to {MAX_TEXT:,}, "
-            "the command line any file."
-        )
-        return
-    st.session_state["toml"] = given
 
 
 def edit(written: str) -> None:

@@ -9,6 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.cards import show_cards
+from dashboard.export import file_button
+from dashboard.frame import presenting
 from dashboard.network_answers import frames
 from dashboard.network_controls import choice, number
 from dashboard.network_links import parameters_here
@@ -21,6 +23,7 @@ from dashboard.plain import micro, plain
 from dashboard.saved_file import open_saved, save_settings
 from dashboard.timeline import show, style
 from triosim.errors import TrioSimError, counted
+from triosim.export.table import to_csv
 from triosim.figures.network import busy_of, network_figure
 from triosim.figures.network_sizes import size_figure
 from triosim.figures.text import bytes_text, digits, share_text, time_text
@@ -70,7 +73,9 @@ def headline(chosen: Chosen, found: Study) -> None:
 
 
 def reason(found: Study) -> None:
-    """Why this algorithm, and what was assumed about the group."""
+    """Why this algorithm, and what was assumed about the group; not where a class looks at one."""
+    if presenting():
+        return
     st.caption(plain(f"{micro(found.why)} {' '.join(found.notes)}"))
 
 
@@ -101,8 +106,9 @@ def links_tab(chosen: Chosen, found: Study, topology: Topology) -> None:
         st.info("Nothing moves: a group of one has nobody to talk to.")
         return
     st.markdown("**The busiest links**, each direction for itself")
+    table = busiest(found, topology)
     st.dataframe(
-        busiest(found, topology),
+        table,
         hide_index=True,
         column_config={
             "busy": st.column_config.ProgressColumn(
@@ -115,6 +121,7 @@ def links_tab(chosen: Chosen, found: Study, topology: Topology) -> None:
         f"{loaded:,} of {len(found.shares):,} links carry something. Widths go by the logarithm "
         "of the bandwidth; point at a link for its numbers."
     )
+    file_button("Busiest links (CSV)", "links.csv", lambda: to_csv(table).encode())
 
 
 def busiest(found: Study, topology: Topology) -> pd.DataFrame:
@@ -165,12 +172,14 @@ def sizes_tab(chosen: Chosen, found: Study) -> None:
     alt = f"{quantity} against message size for every algorithm"
     show(figure, alt, legend_below=True)
     st.caption(plain(_regions_text(found, best)))
-    st.dataframe(candidates_table(found), hide_index=True)
+    table = candidates_table(found)
+    st.dataframe(table, hide_index=True)
     st.caption(
         "algbw: the array over the time. busbw: algbw times "
         f"{digits(found.bus_factor, 4)}, so that it can be held against the bandwidth of a link "
         "whatever the collective and the number of GPUs. Both as nccl-tests defines them."
     )
+    file_button("Algorithms (CSV)", "algorithms.csv", lambda: to_csv(table).encode())
 
 
 def latency_until(found: Study) -> float | None:

@@ -32,11 +32,12 @@ def number_field(
 ) -> Any:
     """A field for a number from `low` to `high`, called `name` in the sentence of `say_refused`."""
     limits = low, high, whole
-    given, kept = st.session_state.get(key), st.session_state.get(f"{key}_kept", default)
+    known = _kept()
+    given, kept = st.session_state.get(key), known.get(key, default)
     kept = None if kept is None else min(max(kept, low), high)
     # Where only the limits have moved since, there is nothing to say.
     if given is not None and not is_legal(given, *limits):
-        if given != st.session_state.get(f"{key}_kept"):
+        if given != known.get(key):
             refuse(name or label, given, *limits, key=key)
         st.session_state[key] = kept  # as a whole number, or the address would say 4.0
     value = st.number_input(
@@ -53,8 +54,18 @@ def number_field(
         value = kept
     if value is not None:
         value = int(value) if whole else float(value)
-    st.session_state[f"{key}_kept"] = value
+    known[key] = value
     return value
+
+
+def _kept() -> dict[str, Any]:
+    """The last good number of each field.
+
+    NOTE: one entry of the session state for all fields, because Streamlit goes through all entries
+    for each field that it draws: 12 % of a rerun of the page Train with an entry a field.
+    """
+    kept: dict[str, Any] = st.session_state.setdefault("kept_numbers", {})
+    return kept
 
 
 def is_legal(value: float, low: float, high: float, whole: bool) -> bool:
@@ -69,10 +80,11 @@ def refuse(name: str, value: float, low: float, high: float, whole: bool, *, key
     st.session_state[f"{key}_refused"] = sentence
 
 
-def say_refused(key: str) -> DeltaGenerator:
-    """What was wrong with the number that came last, if anything was, in a place of its own."""
+def say_refused(*keys: str) -> DeltaGenerator:
+    """What was wrong with the numbers that came last, if anything was, in a place of its own."""
     slot = st.empty()
-    sentence = st.session_state.pop(f"{key}_refused", None)
-    if sentence is not None:
-        slot.error(plain(sentence))
+    found = (st.session_state.pop(f"{key}_refused", None) for key in keys)
+    sentences = [plain(sentence) for sentence in found if sentence is not None]
+    if sentences:
+        slot.error("  \n".join(sentences))
     return slot

@@ -15,15 +15,19 @@ def note(page: str, sentences: Sequence[str], *, arrived: bool) -> None:
         st.session_state[f"rejected_{page}"] = list(sentences), None
 
 
-def show(page: str, now: object) -> None:
-    """Say them while the page is set as it was when they were first said; `now` is how it is."""
+def show(page: str, now: object) -> bool:
+    """Say them while the page is set as it was when they were first said; `now` is how it is.
+
+    Whether there was anything to say.
+    """
     sentences, then = st.session_state.get(f"rejected_{page}", ([], None))
     if not sentences:
-        return
+        return False
     if then not in (None, now):
         del st.session_state[f"rejected_{page}"]
-        return
+        return False
     st.session_state[f"rejected_{page}"] = sentences, now
     lines = "\n".join(f"- {plain(sentence)}" for sentence in sentences)
     text = f"Not everything in this link can be used:\n\n{lines}"
     st.warning(text, icon=":material/link_off:")
+    return True

@@ -24,7 +24,7 @@ from dashboard import lifeline, work
 from triosim import Result, Scenario, SimulationError
 from triosim.trace import Stamp, trace_stamp
 
-WORKERS = 2
+WORKERS = 2  # of which one at least is never busy with heavy jobs
 MAX_RESULTS = 64
 PATIENCE_S = 0.4  # before the page says that it is working
 POLL_S = 0.1
@@ -97,8 +97,9 @@ class Runner:
         self._idle: SimpleQueue[Worker] = SimpleQueue()
         for worker in self.workers:
             self._idle.put(worker)
-        # A thread for each worker hands it a job and waits for the answer.
+        # A thread hands a worker a job and waits for the answer.
         self._threads = ThreadPoolExecutor(WORKERS)
+        self._heavy_threads = ThreadPoolExecutor(WORKERS - 1)
 
     def known(self, key: Key) -> Result | None:
         """A result from before."""
@@ -114,16 +115,20 @@ class Runner:
                 self._results.popitem(last=False)
 
     @contextmanager
-    def job(self, key: Hashable, function: Callable[..., Any], *arguments: Any) -> Iterator[Job]:
+    def job(
+        self, key: Hashable, function: Callable[..., Any], *arguments: Any, heavy: bool = False
+    ) -> Iterator[Job]:
         """Wait for a function inside; those who wait for the same key share it.
 
+        Heavy jobs wait for each other, so that quick ones of other sessions find a worker.
         When the last one leaves, it is cancelled; if it runs, `make_room` may end it.
         """
         with self._lock:
             job = self._jobs.get(key)
             if job is None or job.future.done():
                 job = self._jobs[key] = Job()
-                job.future = self._threads.submit(self._run, job, key, function, arguments)
+                threads = self._heavy_threads if heavy else self._threads
+                job.future = threads.submit(self._run, job, key, function, arguments)
             job.waiting += 1
         try:
             yield job
@@ -183,7 +188,8 @@ class Runner:
 
     def close(self) -> None:
         """End the workers."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._heavy_threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         for worker in self.workers:
             worker.end()
 
@@ -206,27 +212,37 @@ def result_of(scenario: Scenario) -> Result:
     key = scenario, trace_stamp(scenario.trace_dir)
     result = runner.known(key)
     if result is None:
-        work.check_size(scenario)
-        result = _simulate(runner, key)
+        heavy = work.check_size(scenario) > work.HEAVY_TASKS
+        result = _simulate(runner, key, heavy=heavy)
         runner.keep(key, result)
     return result
 
 
-def _simulate(runner: Runner, key: Key) -> Result:
-    result: Result = _answer(runner, "Simulating", key, work.run, key[0])
+def _simulate(runner: Runner, key: Key, *, heavy: bool = False) -> Result:
+    result: Result = _answer(runner, "Simulating", key, work.run, key[0], heavy=heavy)
     return result
 
 
-def in_worker(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function returns in a worker; meanwhile the page says what it is doing."""
-    return _answer(shared_runner(), doing, object(), function, *arguments)
+def in_worker(
+    doing: str, function: Callable[..., Any], *arguments: Any, heavy: bool = False
+) -> Any:
+    """What a function returns in a worker; meanwhile the page says what it is doing.
+
+    `heavy`: it takes seconds.
+    """
+    return _answer(shared_runner(), doing, object(), function, *arguments, heavy=heavy)
 
 
 def _answer(
-    runner: Runner, doing: str, key: Hashable, function: Callable[..., Any], *arguments: Any
+    runner: Runner,
+    doing: str,
+    key: Hashable,
+    function: Callable[..., Any],
+    *arguments: Any,
+    heavy: bool = False,
 ) -> Any:
     for _ in range(2):
-        with runner.job(key, function, *arguments) as job:
+        with runner.job(key, function, *arguments, heavy=heavy) as job:
             try:
                 return _wait(runner, job.future, doing)
             except WorkerDied:

@@ -33,6 +33,7 @@ def begin(question: Question) -> Run:
             micro_batch_sizes=question.micro_batch_sizes,
             recompute=question.recompute,
             schedules=question.schedules,
+            zero=question.zero,
             most_cp=question.most_cp,
             limits=question.limits,
             top=TOP,

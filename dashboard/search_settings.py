@@ -18,6 +18,7 @@ from triosim.search import Limits, Space
 from triosim.search.space import DEFAULT_TOKENS, MICRO_BATCHES
 from triosim.search.space import RECOMPUTE as USUAL_RECOMPUTE
 from triosim.search.space import SCHEDULES as USUAL_SCHEDULES
+from triosim.search.space import ZERO as USUAL_ZERO
 from triosim.train import TrainScenario
 from triosim.train.scenario import PRECISIONS
 from triosim.workload import model_names
@@ -26,6 +27,7 @@ MAX_GPUS = 1024
 MAX_LAYOUTS = 1500  # those of 512 GPUs are 715
 MAX_MICRO = 8
 RECOMPUTE = ("none", "selective-op", "attention", "full")
+ZERO = ("1", "2", "3")
 
 
 def _number(name: str, label: str, low: float, high: float) -> Setting:
@@ -57,10 +59,11 @@ SETTINGS: Mapping[str, Setting] = {
         _text("find_micro", "Micro-batches to try", ", ".join(map(str, MICRO_BATCHES))),
         _text("find_recompute", "Recompute to try", ", ".join(USUAL_RECOMPUTE)),
         _text("find_schedules", "Pipeline schedules to try", ", ".join(USUAL_SCHEDULES)),
+        _text("find_zero", "ZeRO stages to try", ", ".join(map(str, USUAL_ZERO))),
     )
 }
 OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "find_recompute": RECOMPUTE, "find_schedules": tuple(SCHEDULES),
+    "find_recompute": RECOMPUTE, "find_schedules": tuple(SCHEDULES), "find_zero": ZERO,
 }  # fmt: skip
 _CONTROLS: Mapping[str, str] = {
     "model": "find_model", "gpu": "find_gpu", "machine": "find_machine", "topology": "find_machine",
@@ -69,7 +72,7 @@ _CONTROLS: Mapping[str, str] = {
     "tokens": "find_tokens", "gpu_hour_price": "find_price", "cost": "find_cost",
     "energy_kwh": "find_energy", "days": "find_days", "most_cp": "find_cp",
     "micro_batch_sizes": "find_micro", "recompute": "find_recompute",
-    "schedules": "find_schedules", "schedule": "find_schedules",
+    "schedules": "find_schedules", "schedule": "find_schedules", "zero": "find_zero",
 }  # fmt: skip
 
 
@@ -81,6 +84,7 @@ class Question:
     micro_batch_sizes: tuple[int, ...]
     recompute: tuple[str, ...]
     schedules: tuple[str, ...]
+    zero: tuple[int, ...]
     most_cp: int | None
     limits: Limits
 
@@ -88,7 +92,7 @@ class Question:
     def space(self) -> Space:
         return Space(
             base=self.base, micro_batch_sizes=self.micro_batch_sizes, recompute=self.recompute,
-            schedules=self.schedules, most_cp=self.most_cp,
+            schedules=self.schedules, zero=self.zero, most_cp=self.most_cp,
         )  # fmt: skip
 
 
@@ -129,6 +133,7 @@ def question_of(values: Mapping[str, Any]) -> Question:
         micro_batch_sizes=_sizes(known["find_micro"] or ""),
         recompute=_names("recompute", known["find_recompute"] or ""),
         schedules=_names("schedules", known["find_schedules"] or ""),
+        zero=tuple(map(int, _names("zero", known["find_zero"] or ""))),
         most_cp=known["find_cp"],
         limits=limits,
     )

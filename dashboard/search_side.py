@@ -116,5 +116,9 @@ def _tried(controls: Controls, arrived: bool) -> None:
         controls.put(setting.name, bound.text(setting, setting.default, 60) or setting.default)
         controls.several("find_recompute", arrived)
         controls.several("find_schedules", arrived)
+        controls.several(
+            "find_zero", arrived, help="What dp_shard divides: 1 optimizer state, 2 and gradients, "
+            "3 and parameters."
+        )  # fmt: skip
         controls.number("find_cp", placeholder="any")
         controls.choice("find_precision")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import bound
@@ -30,6 +29,7 @@ from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
 from triosim.errors import counted
 from triosim.export.table import to_csv
+from triosim.figures.figure import Figure
 from triosim.figures.sweep import sweep_line, sweep_pareto
 from triosim.figures.sweep_heatmap import sweep_heatmap
 from triosim.figures.text import digits
@@ -38,7 +38,7 @@ from triosim.sweep import METRICS, Point
 from triosim.sweep.found import best_of
 from triosim.train import TrainScenario
 
-TABLE_PX = 420
+TABLE_PX, SKELETON_PX = 420, 300
 NOT_OF_TRACES, NOT_OF_TRAINING = ("tokens_per_s_per_gpu", "mfu"), ("speedup",)
 COUNTED = {"fits": "fit", "does not fit": "do not fit", "no answer": "have no answer"}
 NUMBER, TEXT = st.column_config.NumberColumn, st.column_config.TextColumn
@@ -61,8 +61,10 @@ def sweep(asked: Asked) -> None:
     with left:
         metric = _metric(asked)
     with right:
-        _best(asked, points, metric)
-    figures = _tabs(asked, points, metric)
+        _best(asked, run, points, metric)
+    figures = _tabs(asked, run, points, metric)
+    if not points:
+        return  # nothing to take along yet
     with actions.container(horizontal=True, horizontal_alignment="right"):
         downloads("sweep", whole_table(points), figures)
 
@@ -104,12 +106,13 @@ def _metric(asked: Asked) -> str:
     return TITLES[bound.choice(VIEW["metric"], known, label_visibility="collapsed")]
 
 
-def _best(asked: Asked, points: Sequence[Point], metric: str) -> None:
+def _best(asked: Asked, run: Run, points: Sequence[Point], metric: str) -> None:
     found = counts(points)
     said = ", ".join(f"{count:,} {COUNTED[name]}" for name, count in found.items())
     best = best_of(points, metric)
     if best is None:
-        st.caption(f"{said or 'Nothing is simulated yet'}.")
+        nothing = "The first steps are being simulated" if run.running else "Nothing is simulated"
+        st.caption(f"{said or nothing}.")
         return
     known = METRICS[metric]
     value = digits(best.metrics[metric] or 0.0, 4)
@@ -120,12 +123,15 @@ def _best(asked: Asked, points: Sequence[Point], metric: str) -> None:
     )
 
 
-def _tabs(asked: Asked, points: Sequence[Point], metric: str) -> dict[str, go.Figure]:
+def _tabs(asked: Asked, run: Run, points: Sequence[Point], metric: str) -> dict[str, Figure]:
     """Views; only the open one is built. Its figure, for a file."""
     opened = st.tabs(list(TABS), key="drawn", on_change="rerun", bind="query-params")
     for name, tab in zip(TABS, opened, strict=True):
         if tab.open:
             with tab:
+                if run.running and not points:
+                    st.skeleton(SKELETON_PX)
+                    return {}
                 if name == TABS[0]:
                     return {title_of(METRICS[metric]): _picture(asked, points, metric)}
                 if name == TABS[1]:
@@ -139,7 +145,7 @@ def _say(asked: Asked, name: str, value: object) -> str:
     return value_label(field, value)
 
 
-def _picture(asked: Asked, points: Sequence[Point], metric: str) -> go.Figure:
+def _picture(asked: Asked, points: Sequence[Point], metric: str) -> Figure:
     names, labels = zip(*((field.name, field.label) for field in asked.fields), strict=True)
     say = partial(_say, asked)
     if len(names) == 1:
@@ -154,7 +160,7 @@ def _picture(asked: Asked, points: Sequence[Point], metric: str) -> go.Figure:
     return figure
 
 
-def _pareto(asked: Asked, points: Sequence[Point]) -> go.Figure:
+def _pareto(asked: Asked, points: Sequence[Point]) -> Figure:
     train = isinstance(asked.spec.base, TrainScenario)
     gain = "tokens_per_s_per_gpu" if train else "samples_per_s_per_gpu"
     same = train and not {"gpu", "model"} & {field.name for field in asked.fields}
@@ -172,7 +178,7 @@ def _pareto(asked: Asked, points: Sequence[Point]) -> go.Figure:
     return figure
 
 
-def _clickable(figure: go.Figure, alt: str, key: str, points: Sequence[Point]) -> None:
+def _clickable(figure: Figure, alt: str, key: str, points: Sequence[Point]) -> None:
     show(
         figure, alt, key=key, on_select=partial(clicked, key, points), selection_mode="points",
     )  # fmt: skip

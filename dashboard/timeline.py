@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import explain
+from dashboard.address import keep_view
 from dashboard.chart_file import save_button, slug
 from dashboard.frame import presenting
+from dashboard.links import VIEW_DEFAULTS, WHOLE_STEP
 from dashboard.numbers import number_field, say_refused
 from triosim import Result
 from triosim.figures import Style, gantt_bars, gantt_overview
+from triosim.figures.figure import Figure, Trace
 from triosim.figures.gantt_bars import CUSTOM_DATA
 from triosim.figures.lanes import gpu_labels
 
 MAX_RANKS = 16
 OVERVIEW_PX = 420
 LARGE = 20  # pixels, on a projector
-WHOLE = (0.0, 100.0)
 STEP = 0.1  # percent
 PATH = "critical_path"  # in the address
 # What a chart offers itself, while the mouse is over it: its picture as PNG.
@@ -40,12 +41,12 @@ def style() -> Style:
     return Style(dark=dark, font_size=LARGE, strong=True) if presenting() else Style(dark=dark)
 
 
-def show(figure: go.Figure, alt: str, *, legend_below: bool = False, **more: Any) -> None:
+def show(figure: Figure, alt: str, *, legend_below: bool = False, **more: Any) -> None:
     """A figure with its own colours; `alt` is for those who cannot see it.
 
     A legend of many lines belongs below: inside, it takes its room on a phone that hides it, too.
     """
-    legend = figure.layout.showlegend
+    legend = figure.settings.get("showlegend")
     if legend_below:
         figure.update_layout(showlegend=False)
     key = slug(more.get("key") or alt)
@@ -56,12 +57,13 @@ def show(figure: go.Figure, alt: str, *, legend_below: bool = False, **more: Any
         save_button(figure, alt, style(), legend=legend is not False, key=key)
 
 
-def _legend(figure: go.Figure, kind: str) -> None:
+def _legend(figure: Figure, kind: str) -> None:
     """The legend below a figure; a narrow one for pages whose style hides the one inside."""
     marks: dict[str, str] = {}
-    for trace in figure.data:
-        if trace.name and trace.showlegend is not False:
-            marks.setdefault(trace.name, _mark(trace))
+    for trace in figure.traces:
+        name = trace.get("name")
+        if name and trace.get("showlegend") is not False:
+            marks.setdefault(name, _mark(trace))
     entries = "".join(
         f'<span><i style="{html.escape(mark)}"></i>{html.escape(name)}</span>'
         for name, mark in marks.items()
@@ -69,14 +71,15 @@ def _legend(figure: go.Figure, kind: str) -> None:
     st.html(f'<div class="legend-below {kind}">{entries}</div>')
 
 
-def _mark(trace: Any) -> str:
+def _mark(trace: Trace) -> str:
     """The sign beside a name: a square, or a line as it is drawn."""
-    if trace.type == "bar" or "markers" in (trace.mode or ""):
-        return f"background: {trace.marker.color}"
-    if trace.line.dash in (None, "solid"):
-        return f"background: {trace.line.color}"
-    drawn = "dotted" if trace.line.dash == "dot" else "dashed"
-    return f"height: 0; border-top: 3px {drawn} {trace.line.color}"
+    if trace["type"] == "bar" or "markers" in (trace.get("mode") or ""):
+        return f"background: {trace.get('marker', {}).get('color')}"
+    line = trace.get("line", {})
+    dash, colour = line.get("dash"), line.get("color")
+    if dash in (None, "solid"):
+        return f"background: {colour}"
+    return f"height: 0; border-top: 3px {'dotted' if dash == 'dot' else 'dashed'} {colour}"
 
 
 def representatives(result: Result) -> list[int]:
@@ -93,7 +96,10 @@ def timeline(result: Result) -> None:
         ranks = _ranks(result)
         explain.path_toggle(PATH)
     with left:
-        window = _window(result)
+        window = part_of(
+            "Window (part of the step); or drag over the picture above", "window", result.total_ms
+        )
+    keep_view("address", VIEW_DEFAULTS)
     with overview:
         whole = window == (0.0, result.total_ms)
         figure = gantt_overview(result, ranks, window_ms=None if whole else window, style=style())
@@ -120,10 +126,10 @@ def timeline(result: Result) -> None:
     explain.explanation(result, names, path, show, style())
 
 
-def _flatten(figure: go.Figure) -> None:
+def _flatten(figure: Figure) -> None:
     """An overview is a strip; the bars below have its legend and its axis."""
-    lanes = len(figure.layout.yaxis.categoryarray or ())
-    height = min(figure.layout.height - 34, 50 + 15 * lanes)
+    lanes = len(figure.settings["yaxis"].get("categoryarray", ()))
+    height = min(figure.settings["height"] - 34, 50 + 15 * lanes)
     if height > OVERVIEW_PX:
         height = OVERVIEW_PX
         figure.update_yaxes(dtick=None)
@@ -131,20 +137,14 @@ def _flatten(figure: go.Figure) -> None:
     figure.update_xaxes(title=None)
 
 
-def _window(result: Result) -> tuple[float, float]:
-    """The window in milliseconds."""
+def part_of(label: str, key: str, total_ms: float) -> tuple[float, float]:
+    """A slider for a window of the step, bound to the address; in milliseconds."""
     low, high = st.slider(
-        "Window (part of the step); or drag over the picture above",
-        *WHOLE,
-        WHOLE,
-        STEP,
-        format="%.1f%%",
-        key="window",
-        bind="query-params",
-    )
+        label, *WHOLE_STEP, WHOLE_STEP, STEP, format="%.1f%%", key=key, bind="query-params"
+    )  # fmt: skip
     if high - low < STEP:
         low, high = max(0.0, high - STEP), max(STEP, high)
-    return low / 100 * result.total_ms, high / 100 * result.total_ms
+    return low / 100 * total_ms, high / 100 * total_ms
 
 
 def _zoom() -> None:

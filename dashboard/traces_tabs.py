@@ -206,7 +206,7 @@ def _memory_tab(chosen: str, trace: Trace) -> None:
     )
     figure = memory_figure(result, 0, style=style())
     # The scenario's capacity is none of this GPU's.
-    figure.layout.annotations = ()
+    figure.settings["annotations"] = []
     figure.update_layout(height=CHART_PX)
     show(figure, "Memory in use over the step")
 

@@ -10,9 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import bound, complaints
+from dashboard.described import MAX_TEXT
 from dashboard.numbers import say_refused
 from dashboard.plain import plain
-from dashboard.train_settings import MAX_TEXT, SETTINGS, control_of
+from dashboard.train_settings import SETTINGS, control_of
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 
 
@@ -59,14 +60,11 @@ class Controls:
         names = [name for name in names if self.matters(name)]
         if not names:
             return
-        with st.container(key=f"pair_bare_{names[0]}"):
-            columns = st.columns(len(names), wrap=False, gap="small")
-        for name, column in zip(names, columns, strict=True):
-            widget = bound.choice if SETTINGS[name].kind == "choice" else bound.number
-            with column:
+        with st.container(key=f"pair_bare_{names[0]}", horizontal=True, wrap=False):
+            for name in names:
+                widget = bound.choice if SETTINGS[name].kind == "choice" else bound.number
                 self.values[name] = widget(SETTINGS[name], **more.get(name, {}))
-        for name in names:
-            self.slots[name] = say_refused(name)
+        self.slots |= dict.fromkeys(names, say_refused(*names))
 
     def complain(self, error: TrioSimError) -> None:
         """Put the sentence beside the control that caused it, or where the result would be."""

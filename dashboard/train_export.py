@@ -12,10 +12,11 @@ from typing import Any
 import streamlit as st
 
 from dashboard import train_configs
-from dashboard.export import as_json, file_button, folder_name, zipped
+from dashboard.export import TOO_LARGE, as_json, file_button, folder_name, folders, zipped
 from dashboard.links import shipped_traces
 from dashboard.traces_store import is_upload, uploads
 from triosim.export.chrome import chrome_trace
+from triosim.network.topology.description import Description
 from triosim.train import TrainResult, TrainScenario
 
 GRID_FILE = "grid.txt"
@@ -35,9 +36,12 @@ def export_tab(result: TrainResult) -> None:
         file_button(
             "Timeline (Perfetto)", f"{name}.perfetto.json", lambda: _timeline(result, saved)
         )
+        fits = folders(result, name)
         beside = list(_files_beside(scenario, paths))
     st.caption("The same result on the command line, from the project's folder:")
     st.code(train_command(scenario, paths), language=None, wrap_lines=True)
+    if not fits:
+        st.caption(TOO_LARGE)
     if beside:
         st.caption(f"It reads {' and '.join(beside)} there: save that file beside it first.")
     if is_upload(_file_name(scenario)):
@@ -47,10 +51,6 @@ def export_tab(result: TrainResult) -> None:
         )
     else:
         st.caption("The address of this page is a link to exactly this step.")
-
-
-def _result(result: TrainResult, saved: Mapping[str, Any]) -> bytes:
-    return as_json({**result.to_dict(), "scenario": saved})
 
 
 def _timeline(result: TrainResult, saved: Mapping[str, Any]) -> bytes:
@@ -115,6 +115,8 @@ def train_command(scenario: TrainScenario, paths: Mapping[str, str] = NO_PATHS) 
 def _said(name: str, value: Any) -> str:
     if name == "grid":
         return GRID_FILE
+    if isinstance(value, Description):
+        return json.dumps(value.to_dict())
     if name in ("rank_speed", "constants"):
         return ",".join(f"{key}={number:.15g}" for key, number in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,14 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dashboard import traces_store, train_configs
+from dashboard import address, traces_store, train_configs
 from dashboard.address import Raw, here, put_right, read_parameters, setting_value
-from dashboard.links import Link, Parameters, shipped_traces, text_of
+from dashboard.described import MAX_TEXT
+from dashboard.links import Link, Parameters, parameter_of, shipped_traces, text_of
 from dashboard.settings import VERSION
-from dashboard.train_settings import MAX_TEXT, SETTINGS
+from dashboard.train_settings import SETTINGS, VIEW
 from dashboard.train_values import values_of, with_defaults
 from triosim.errors import ConfigError
 from triosim.train import TrainScenario
+
+ADDRESS = "train_address"  # in the session
+_VIEWED = {setting.name: setting.default for setting in VIEW}
 
 
 def read_train(raw: Raw, *, own: bool = False) -> Link:
@@ -60,10 +64,15 @@ def address_of(values: Mapping[str, Any]) -> Parameters:
     """The address of what the controls say; defaults and what does not matter are left out."""
     known = with_defaults(values)
     return {"v": VERSION} | {
-        name: text_of(known[name])
+        name: parameter_of(known[name])
         for name, setting in SETTINGS.items()
         if known[name] not in (setting.default, None)
     }
+
+
+def keep_view() -> None:
+    """Note what is looked at for the way back from another page."""
+    address.keep_view(ADDRESS, _VIEWED)
 
 
 def link_to(scenario: TrainScenario) -> Parameters:

@@ -21,19 +21,21 @@ HTML = """
 
 CSS = """
 .mesh { font-family: var(--st-font, sans-serif); color: var(--st-text-color, #262730);
-  border-radius: 8px; padding: 4px; font-size: 14px; }
+  border-radius: 8px; padding: 4px; font-size: 0.875rem; }
 .mesh:focus-visible { outline: 2px solid var(--st-primary-color, #0b5ea8); }
 .hosts { display: flex; flex-wrap: wrap; gap: 8px; max-height: 430px; overflow: auto;
   padding: 2px; }
 .host { border: 1px solid var(--st-border-color, rgba(128, 132, 149, 0.5)); border-radius: 6px;
   padding: 2px 5px 5px; }
 .host.crossed { border-color: var(--st-text-color, #262730); }
-.host small { font-size: 11px; opacity: 0.85; display: block; min-height: 4px; }
+.host small { font-size: 0.6875rem; line-height: 1.3; opacity: 0.85; display: block;
+  min-height: 4px; }
 .ranks { display: grid; gap: 2px; }
-.ranks i { font-style: normal; font-size: 11px; color: #000; border-radius: 3px; cursor: pointer;
-  display: flex; align-items: center; justify-content: center; height: 24px; width: 30px;
+.ranks i { font-style: normal; font-size: 0.6875rem; color: #000; border-radius: 3px;
+  cursor: pointer; display: flex; align-items: center; justify-content: center;
+  height: 1.5rem; width: 1.875rem;
   border: 2px solid transparent; box-sizing: border-box; transition: opacity 0.1s; }
-.many .ranks i { height: 20px; width: 25px; font-size: 10px; }
+.many .ranks i { height: 1.25rem; width: 1.5625rem; font-size: 0.625rem; }
 .crowd .ranks i { height: 13px; width: 13px; font-size: 0; border-width: 1.5px; }
 .ranks i.in { border-color: var(--st-text-color, #262730); }
 .ranks i.chosen { border-style: double; border-width: 4px;

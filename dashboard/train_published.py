@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from triosim.errors import TrioSimError, counted
+from triosim.network.topology.description import Description
 from triosim.train import TrainScenario, make_plan
 from triosim.train.plan import Plan
 from triosim.validation import Row, Source, load_source, rows_of, source_names
@@ -61,12 +62,13 @@ def preset(name: str) -> TrainScenario:
 def spelt_out(plan: Plan) -> TrainScenario:
     """The plan's scenario with every default written as the value that it stands for."""
     sizes = {axis: plan.sizes[axis] for axis in ("dp_replicate", "dp_shard", "cp", "tp", "pp")}
+    described = isinstance(plan.scenario.machine, Description)
     traced = plan.scenario.trace_dir is not None  # whose sequence is not the scenario's
     return replace(
         plan.scenario,
         **sizes,
         global_batch=plan.global_batch,
-        machine=plan.machine,
+        machine=plan.scenario.machine if described else plan.machine,
         zero=plan.zero,
         seq_len=None if traced else plan.seq,
         compile=plan.scenario.compiled,

@@ -14,6 +14,7 @@ from triosim.train.result import Band
 
 # A few seconds of simulation; more belongs on the command line.
 MAX_TASKS = 200_000
+HEAVY_TASKS = 40_000  # about a second
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +32,8 @@ def answer_to(scenario: TrainScenario) -> Answer:
     """
     found: Answer | None = kept("training steps").get(scenario)
     if found is None:
-        check_size(make_plan(scenario))
-        found = in_worker("Simulating", compute, scenario)
+        heavy = check_size(make_plan(scenario)) > HEAVY_TASKS
+        found = in_worker("Simulating", compute, scenario, heavy=heavy)
         kept("training steps").put(scenario, found)
     return found
 
@@ -45,7 +46,7 @@ def compute(scenario: TrainScenario) -> Answer:
 
 def changes_for(result: TrainResult) -> list[Change]:
     """What would make the step fit."""
-    found: list[Change] = once("Trying changes", find_changes, result.scenario)
+    found: list[Change] = once("Trying changes", find_changes, result.scenario, heavy=True)
     return found
 
 
@@ -53,8 +54,8 @@ def find_changes(scenario: TrainScenario) -> list[Change]:
     return train(scenario).changes_to_fit
 
 
-def check_size(plan: Plan) -> None:
-    """Refuse what would keep a worker busy for a class's patience.
+def check_size(plan: Plan) -> int:
+    """About how many tasks a step has; refuse what would try a class's patience.
 
     Raises `ConfigError` for the global batch.
     """
@@ -71,3 +72,4 @@ def check_size(plan: Plan) -> None:
             f"{plan.microbatches:,} micro-batches make about {tasks:,} tasks and the page stops at "
             f"{MAX_TASKS:,}; the command line has no such limit",
         )
+    return tasks

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from dashboard.described import DESCRIBED
+from dashboard.links import WHOLE_STEP
 from dashboard.settings import Setting, Values, whole_setting
 from dashboard.settings import choice_setting as _choice
 from dashboard.settings import number_setting as _number
@@ -56,7 +58,6 @@ RECOMPUTE = (
 AXES = ("dp_replicate", "dp_shard", "cp", "tp", "pp", "ep")
 MAX_GPUS = 131_072
 MAX_COUNT = 1_000_000
-MAX_TEXT = 8000
 # Networks whose sizes can be chosen, as in torus:4x8.
 SHAPED = tuple(name for name, generic in GENERIC.items() if generic.counts)
 # What a model of one's own needs, and what may change another one.
@@ -97,7 +98,7 @@ _SCENARIO = (
     *_SIZES,
     _switch("prefill", "Prefill only: time to first token"),
     _choice("accelerator", "GPU", "h100-96gb", tuple(gpu_names())),
-    _choice("machine", "Machine", "seminar-h100", tuple(NAMED["machine"])),
+    _choice("machine", "Machine", "seminar-h100", (*NAMED["machine"], DESCRIBED)),
     _whole("world", "GPUs", 8),
     _whole("micro", "Micro-batch", 2, MAX_COUNT),
     _whole("seq", "Sequence (tokens)", None, 2**24),
@@ -154,6 +155,7 @@ _CONSTANTS = tuple(
 _PARTS = (
     _choice("origin", "Model from", CATALOGUE, ORIGINS),
     _text("shape", "Shape of the network"),
+    _text("described", "Description of the network"),
     _whole("period", "Every N-th layer: N", 5, MAX_COUNT),
 )
 VIEW = (
@@ -164,6 +166,7 @@ VIEW = (
     _choice("colour_by", "Colour ranks by their group of", AXES[1], AXES),
     _switch("streams", "Communication streams"),
     _switch("train_path", "Critical path"),
+    Setting(name="train_window", label="Window", default=WHOLE_STEP, kind="window"),
 )
 _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
     "model": (lambda v: v["origin"] == CATALOGUE, "the model is not from the catalogue"),
@@ -173,6 +176,7 @@ _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
         (*SIZES, "seq"), (lambda v: v["origin"] != TRACE, "a recorded step has its own sizes")
     ),
     "shape": (lambda v: v["machine"] in SHAPED, "this network has no shape to choose"),
+    "described": (lambda v: v["machine"] == DESCRIBED, f"the machine is not {DESCRIBED}"),
     "period": (lambda v: v["recompute"] == EVERY_NTH, f"recompute is not {EVERY_NTH}"),
     "grid": (lambda v: v["pipeline"] == OWN_GRID, f"the schedule is not {OWN_GRID}"),
     "chunks": (lambda v: v["pipeline"] != OWN_GRID, "a grid has its own virtual stages"),
@@ -193,7 +197,7 @@ _CONTROLS: Mapping[str, str] = {field: name for name, field in FIELDS.items()}
 # Where the engine names something that no control is called.
 _ALSO: Mapping[str, str] = {
     "microbatches": "batch", "stages": "pp", "topology": "machine", "origin": "origin",
-    "shape": "shape", "constants": next(iter(CONSTANTS)),
+    "shape": "shape", "described": "described", "constants": next(iter(CONSTANTS)),
 }  # fmt: skip
 
 

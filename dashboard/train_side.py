@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from dashboard.described import description_field
 from dashboard.plain import plain
 from dashboard.train_constants import constant_fields
 from dashboard.train_controls import Controls
@@ -58,11 +59,13 @@ def _hardware(controls: Controls) -> None:
     controls.choice("accelerator")
     gpu = load_gpu(controls.values["accelerator"])
     st.caption(f"{gpu.memory_bytes / 2**30:,.0f} GiB, {gpu.memory_bytes_per_s / 1e12:,.2f} TB/s")
-    controls.choice("machine", help="Machines have links of their own; other networks have the "
-                    f"GPU's.\n\n{_lines(machine_names())}")  # fmt: skip
+    controls.choice("machine", help="Machines and descriptions have links of their own; other "
+                    f"networks have the GPU's.\n\n{_lines(machine_names())}")  # fmt: skip
     if controls.matters("shape"):
         generic = GENERIC[controls.values["machine"]]
         controls.text("shape", "as fits the GPUs", help=f"{generic.about}; {generic.choice}.")
+    if controls.matters("described"):
+        controls.put("described", description_field("described"))
 
 
 def _mesh(controls: Controls) -> None:

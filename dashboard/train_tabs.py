@@ -6,6 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import views
+from dashboard.export import file_button
 from dashboard.plain import micro, plain
 from dashboard.timeline import show, style
 from dashboard.train_constants import constants_table
@@ -13,6 +14,7 @@ from dashboard.train_head import signed
 from dashboard.train_run import changes_for
 from dashboard.train_settings import SETTINGS, control_of
 from triosim.analysis.breakdown import CLASSES
+from triosim.export.table import to_csv
 from triosim.figures.text import bytes_text, share_text, time_text, words
 from triosim.figures.train_breakdown import class_labels, train_breakdown
 from triosim.figures.train_memory import memory_by_stage, memory_over_step
@@ -55,6 +57,22 @@ def time_tab(result: TrainResult) -> None:
         "Means over GPUs. Busy: such a transfer is moving. Exposed: and the GPU has nothing else "
         "to do."
     )
+    file_button("Communication (CSV)", "communication.csv", lambda: _sent_csv(result))
+
+
+def _sent_csv(result: TrainResult) -> bytes:
+    """The same with plain numbers; bytes are those that a GPU sends."""
+    rows = [
+        {
+            "what": row.kind,
+            "for": row.purpose,
+            "bytes": row.bytes / result.scenario.gpus,
+            "busy_ms": row.busy_s * 1e3,
+            "exposed_ms": row.exposed_s * 1e3,
+        }
+        for row in result.communication
+    ]
+    return to_csv(pd.DataFrame(rows)).encode()
 
 
 def memory_tab(result: TrainResult) -> None:

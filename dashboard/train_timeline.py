@@ -8,14 +8,13 @@ import pandas as pd
 import streamlit as st
 
 from dashboard import explain
-from dashboard.timeline import show, style
+from dashboard.timeline import part_of, show, style
+from dashboard.train_links import keep_view
 from triosim.figures.text import MIDDLE_DOT
 from triosim.figures.train_breakdown import class_labels
 from triosim.figures.train_timeline import CUSTOM_DATA, pass_timeline, step_timeline
 from triosim.train import TrainResult
 
-WHOLE = (0.0, 100.0)
-STEP = 0.1  # percent
 PATH = "train_path"  # in the address
 ALL = "all layers"
 MAX_LISTED = 2000
@@ -33,13 +32,10 @@ def timeline(result: TrainResult) -> None:
         )
         explain.path_toggle(PATH)
     with left:
-        low, high = st.slider(
-            "Window (part of the step)", *WHOLE, WHOLE, STEP, format="%.1f%%", key="train_window"
-        )
-    if high - low < STEP:
-        low, high = max(0.0, high - STEP), max(STEP, high)
-    total_ms = result.tasks.total_s * 1e3
-    window = low / 100 * total_ms, high / 100 * total_ms
+        window = part_of(
+            "Window (part of the step)", "train_window", result.tasks.total_s * 1e3
+        )  # fmt: skip
+    keep_view()
     path = explain.path_of(result, PATH)
     figure = step_timeline(result, window, streams=streams, path=path, style=style())
     show(

@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dashboard.described import DESCRIBED, MAX_TEXT
 from dashboard.links import read_speeds, write_speeds
+from dashboard.network_text import read_text, write_toml
 from dashboard.traces_store import folder_of
 from dashboard.train_configs import path_of
 from dashboard.train_settings import (
@@ -56,6 +58,8 @@ def scenario_of(values: Mapping[str, Any]) -> TrainScenario:
         given |= {"schedule": "1f1b", "grid": known["grid"] or ""}
     if known["recompute"] == EVERY_NTH:
         given["recompute"] = f"selective-layer:{known['period']}"
+    if known["machine"] == DESCRIBED:
+        given["machine"] = _described(known["described"] or "")
     if known["shape"]:
         given["machine"] += f":{known['shape'].strip()}"
     given["constants"] = {
@@ -74,6 +78,8 @@ def model_scenario(values: Mapping[str, Any], *, sizes: bool = True) -> TrainSce
 
 def _meant(name: str, value: Any) -> Any:
     """The field's value for what a control says."""
+    if name == "machine" and value == DESCRIBED:
+        return None  # a description says it
     if name in NAMED:
         return NAMED[name][value]
     if name == "shard" and value is None:
@@ -96,6 +102,13 @@ def _model(known: Mapping[str, Any]) -> dict[str, Any]:
         "config": str(path_of(known["config"])) if origin == CONFIG else None,
         "trace_dir": _recorded(known["recorded"]) if origin == TRACE else None,
     }
+
+
+def _described(text: str) -> Description:
+    try:
+        return read_text(text)
+    except ConfigError as error:
+        raise ConfigError("described", error.value, error.problem) from None
 
 
 def _recorded(name: str | None) -> str:
@@ -147,14 +160,18 @@ def _origin(scenario: TrainScenario) -> dict[str, Any]:
 
 def _machine(machine: str | Description | None) -> dict[str, Any]:
     if isinstance(machine, Description):
-        raise ConfigError("machine", machine.kind, "this page has no machine of your own")
+        text = write_toml(machine)
+        if len(text) > MAX_TEXT:
+            legal = f"this page reads descriptions of up to {MAX_TEXT:,} characters"
+            raise ConfigError("machine", f"{len(text):,} characters", legal)
+        return {"machine": DESCRIBED, "shape": None, "described": text}
     name, _, shape = (machine or "").partition(":")
     if machine is not None and name not in NAMED["machine"]:
         raise ConfigError("machine", Path(machine).name, "this page has no such machine")
     if shape and name not in SHAPED:
         raise ConfigError("machine", machine, "has no shape to choose")
     found = next(said for said, meant in NAMED["machine"].items() if meant == (name or None))
-    return {"machine": found, "shape": shape or None}
+    return {"machine": found, "shape": shape or None, "described": None}
 
 
 def _without_rest(scenario: TrainScenario) -> TrainScenario:

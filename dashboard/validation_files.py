@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.chart_file import page_of
 from dashboard.timeline import style
 from triosim.export.table import to_csv
+from triosim.figures.figure import Figure
 
 
-def downloads(name: str, table: pd.DataFrame, figures: dict[str, go.Figure]) -> None:
+def downloads(name: str, table: pd.DataFrame, figures: dict[str, Figure]) -> None:
     """A table, and each picture as a file that needs nothing else."""
     drawn = style()
     with st.popover("Export", icon=":material/ios_share:"):

@@ -116,7 +116,9 @@ def progress_of(source: Source) -> Progress:
     Raises `ConfigError` where its data set cannot be read.
     """
     if source.kind != "train":
-        frame: pd.DataFrame = once(f"Predicting {source.title}", whole_source, source.name)
+        frame: pd.DataFrame = once(
+            f"Predicting {source.title}", whole_source, source.name, heavy=True
+        )
         return Progress(frame=frame, done=len(frame), of=len(frame))
     known = _board().of(source)
     return Progress(frame=known.frame, done=len(known.pairs), of=len(known.rows))
@@ -124,13 +126,13 @@ def progress_of(source: Source) -> Progress:
 
 def bubbles() -> pd.DataFrame:
     """Zero Bubble's bubble rates."""
-    found: pd.DataFrame = once("Running the schedules", rates)
+    found: pd.DataFrame = once("Running the schedules", rates, heavy=True)
     return found
 
 
 def gains_with(cases: tuple[frozenset[str], ...]) -> list[tuple[Gain, Gain]]:
     """What compile gains on 8 and on 128 GPUs with each set of mechanisms switched on."""
-    found: list[tuple[Gain, Gain]] = once("Simulating the eight runs", gains, cases)
+    found: list[tuple[Gain, Gain]] = once("Simulating the eight runs", gains, cases, heavy=True)
     return found
 
 

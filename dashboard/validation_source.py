@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import pandas as pd
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -20,6 +19,7 @@ from dashboard.validation_run import Progress, bubbles, is_here, predict_more, p
 from dashboard.validation_table import show_table, table_of
 from dashboard.validation_verdict import cards
 from triosim.errors import TrioSimError, counted
+from triosim.figures.figure import Figure
 from triosim.figures.validation import COLUMNS, agreement_scatter, signed
 from triosim.figures.validation_more import bubble_scatter
 from triosim.validation import Source, load_source, worst
@@ -99,7 +99,7 @@ def _published(frame: pd.DataFrame) -> list[str]:
     return [name for name, unit in COLUMNS.items() if frame[f"published_{unit}"].notna().any()]
 
 
-def _charts(source: Source, frame: pd.DataFrame, figures: dict[str, go.Figure]) -> None:
+def _charts(source: Source, frame: pd.DataFrame, figures: dict[str, Figure]) -> None:
     """Two pictures side by side; beside a single one, the largest errors."""
     columns = st.columns(2)
     for column, (title, figure) in zip(columns, figures.items(), strict=False):

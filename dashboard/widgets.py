@@ -21,6 +21,7 @@ from dashboard.settings import SETTINGS, Setting
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 
 MAX_TEXT = 2000
+EXACT_PX = 84  # of a number beside its slider
 
 
 @dataclass
@@ -45,8 +46,10 @@ class Controls:
     def put(self, name: str, widget: Callable[[Setting], Any]) -> Any:
         """Draw a setting's widget if the setting matters now."""
         setting = SETTINGS[name]
-        value = widget(setting) if setting.matters(self.known) else setting.default
-        self.values[name] = value
+        if not setting.matters(self.known):
+            self.values[name] = setting.default
+            return setting.default
+        value = self.values[name] = widget(setting)
         self.slots[name] = say_refused(name)
         return value
 
@@ -142,10 +145,11 @@ def number_with_slider(
     shown: Callable[[float], str] = "{:.15g}".format,
 ) -> Any:
     """A slider over round values beside the exact number, which is what counts."""
-    with st.container(key=f"pair_{setting.name}"):
-        left, right = st.columns([0.66, 0.34], vertical_alignment="bottom", wrap=False)
-    with right:
-        value = number(setting, step=step, collapsed=True)
+    with st.container(
+        key=f"pair_{setting.name}", horizontal=True, wrap=False, vertical_alignment="bottom"
+    ):
+        left = st.container()
+        value = number(setting, step=step, collapsed=True, width=EXACT_PX)
     with left:
         _handle(setting, sorted({*marks, value}), value, shown)
     return value

@@ -15,6 +15,8 @@ from triosim.variation import PIPELINE_DRAWS
 
 # About 5 seconds of simulation; more belongs on the command line, which has a limit of its own.
 MAX_TASKS = 120_000
+# About a second: such a simulation leaves a worker to the others.
+HEAVY_TASKS = 24_000
 
 
 def serve(pipe: Connection) -> None:
@@ -49,8 +51,8 @@ def run(scenario: Scenario) -> Result:
     return simulate(scenario)
 
 
-def check_size(scenario: Scenario) -> None:
-    """Refuse what would keep a worker busy for a class's patience.
+def check_size(scenario: Scenario) -> int:
+    """About how many tasks a scenario has; refuse what would try a class's patience.
 
     Raises `ConfigError` for the setting that makes the step so large.
     """
@@ -83,6 +85,7 @@ def check_size(scenario: Scenario) -> None:
             f"this step has about {tasks:,} tasks and the page stops at {MAX_TASKS:,}; the command "
             f"line goes up to {MOST_TASKS:,}",
         )
+    return tasks
 
 
 def _more_steps(scenario: Scenario) -> int:

@@ -6,12 +6,13 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from dashboard import look, rejected, views
-from dashboard.address import return_to
+from dashboard.address import keep_view, return_to
 from dashboard.controls import Controls, sidebar
 from dashboard.export import export
 from dashboard.joined import network_caption
 from dashboard.links import (
     VIEW,
+    VIEW_DEFAULTS,
     parameters_of,
     read_link,
     scenario_of,
@@ -91,3 +92,4 @@ if result is not None:
     views.notices(result)
     views.tabs(result)
     overlay_part(result)
+keep_view("address", VIEW_DEFAULTS)

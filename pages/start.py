@@ -23,11 +23,12 @@ def pictures(result: TrainResult) -> None:
         figure.update_layout(margin={"l": 110})
         figure.update_yaxes(automargin=False)
     steps.update_xaxes(title=None, ticksuffix=" ms")
-    steps.update_layout(height=steps.layout.height - 26)
+    steps.update_layout(height=steps.settings["height"] - 26)
     # One legend is enough: these bars say themselves what they are.
-    for bar in parts.data:
-        bar.text = [f"{bar.name} {text}" if text else "" for text in bar.text]
-    parts.update_layout(showlegend=False, height=56)
+    for bar in parts.traces:
+        bar["text"] = [f"{bar['name']} {text}" if text else "" for text in bar["text"]]
+    # Text that has no room is left out, and not turned or squeezed.
+    parts.update_layout(showlegend=False, height=56, uniformtext={"minsize": 9, "mode": "hide"})
     parts.update_xaxes(visible=False)
     show(steps, "Timeline of the example's training step")
     show(parts, "Where the example's step goes")

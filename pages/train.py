@@ -4,6 +4,7 @@ import streamlit as st
 
 from dashboard import look, rejected, views
 from dashboard.address import return_to
+from dashboard.overlay import overlay_part
 from dashboard.pinned import pin_buttons
 from dashboard.saved_file import open_saved
 from dashboard.settings import VERSION
@@ -12,10 +13,10 @@ from dashboard.train_controls import Controls
 from dashboard.train_cost import run_tab
 from dashboard.train_export import export_tab
 from dashboard.train_head import headline, measured, title_of
-from dashboard.train_links import address_of, read_address, set_to
+from dashboard.train_links import ADDRESS, address_of, keep_view, read_address, set_to
 from dashboard.train_mesh import mesh_tab
 from dashboard.train_run import Answer, answer_to
-from dashboard.train_settings import SETTINGS, TABS, VIEW
+from dashboard.train_settings import SETTINGS, TABS
 from dashboard.train_side import choose
 from dashboard.train_tabs import checks_tab, memory_tab, time_tab
 from dashboard.train_timeline import timeline
@@ -50,7 +51,7 @@ def tabs(result: TrainResult) -> None:
 
 
 arrived = look.open_page("train", VERSION)
-return_to("pages/train.py", "train_address", SETTINGS, arrived=arrived)
+return_to("pages/train.py", ADDRESS, SETTINGS, arrived=arrived)
 read_address(arrived)
 with st.sidebar:
     controls = choose()
@@ -69,5 +70,6 @@ if answer is not None:
     measured(answer)
     views.notices(answer.result)
     tabs(answer.result)
-seen = {setting.name: st.session_state.get(setting.name) for setting in VIEW}
-st.session_state["train_address"] = address_of({**controls.values, **seen})
+    overlay_part(answer.result)
+st.session_state[ADDRESS] = address_of(controls.values)
+keep_view()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -66,9 +67,13 @@ def voter() -> str:
     return name
 
 
-def answers_csv() -> bytes:
-    """All tries of this session."""
-    return table_of(st.session_state.get(STATE, {}))
+def answers_file() -> Callable[[], bytes]:
+    """What writes all tries of this session, when it is asked to.
+
+    A browser asks outside of a run, where there is no session state.
+    """
+    found: dict[str, Answered] = st.session_state.setdefault(STATE, {})
+    return partial(table_of, found)
 
 
 def table_of(found: Mapping[str, Answered]) -> bytes:

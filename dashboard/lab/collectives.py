@@ -46,6 +46,11 @@ LAB = Lab(
             "has what was measured.",
         ),
         Cause(
+            "One level after the other",
+            "C3's formula adds the levels up. Where chunks are in all of them at once "
+            "(hierarchical-pipelined on the page), the slowest level is what counts.",
+        ),
+        Cause(
             "Levels of a tree",
             "\u2113 is a whole number: 9 to 16 GPUs have the same four levels.",
             lambda values: "latency_us" in values and values["ranks"] % 2 > 0,

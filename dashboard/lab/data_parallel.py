@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.cards import show_cards
@@ -13,6 +12,7 @@ from dashboard.runner import result_of
 from triosim import Result, Scenario, TrioSimError
 from triosim.figures import gantt_bars
 from triosim.figures.bucket_sweep import bucket_sweep
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.text import share_text, time_text
 from triosim.lab import Parameter
@@ -98,8 +98,11 @@ def _timeline(desk: Desk, result: Result) -> None:
     for gap in gaps:
         _mark(figure, gap.start_s * 1e3, gap.end_s * 1e3)
     if gaps:
+        start_ms = gaps[0].start_s * 1e3
+        # On the side where a phone has room for it.
+        side = "right" if start_ms > (low + result.total_ms) / 2 else "left"
         figure.add_annotation(
-            x=gaps[0].start_s * 1e3, y=1, yref="paper", xanchor="left", yanchor="top",
+            x=start_ms, y=1, yref="paper", xanchor=side, yanchor="top",
             showarrow=False, text=f"<b>exposed {time_text(result.exposed_communication_ms)}</b>",
             bgcolor=desk.style.surface, opacity=0.92,
             font={"size": desk.style.font_size, "color": desk.style.text},
@@ -109,7 +112,7 @@ def _timeline(desk: Desk, result: Result) -> None:
         st.caption("Nothing is exposed: every all-reduce is over before it is waited for.")
 
 
-def _mark(figure: go.Figure, start_ms: float, end_ms: float) -> None:
+def _mark(figure: Figure, start_ms: float, end_ms: float) -> None:
     colour = CLASS_COLOURS["exposed_communication"]
     figure.add_vrect(
         x0=start_ms, x1=end_ms, fillcolor=colour, opacity=0.25, line={"width": 2, "color": colour},

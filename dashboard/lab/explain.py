@@ -45,10 +45,13 @@ def apart(one: Outcome) -> str:
     difference = one.engine - one.closed
     if abs(difference) <= SAME * max(abs(one.closed), 1e-12):
         return f"{one.label}: both give {short(one.closed)} {one.unit}."
-    share = f" ({100 * difference / one.closed:+.1f} %)" if one.closed else ""
-    longer = "more" if difference > 0 else "less"
+    sign, longer = ("+", "more") if difference > 0 else ("\u2212", "less")
+    share = abs(difference / one.closed) if one.closed else 0.0
+    part = f" ({sign}{short(100 * share, 2)} %)" if share else ""
+    # A difference of percentages is no percentage.
+    unit = "points" if one.unit == "%" else one.unit
     text = (
-        f"{one.label}: the simulation gives {short(abs(difference))} {one.unit} {longer} than the "
-        f"formula{share}."
+        f"{one.label}: the simulation gives {short(abs(difference), 3)} {unit} {longer} than the "
+        f"formula{part}."
     )
     return f"{text} {one.differs}" if one.differs else text

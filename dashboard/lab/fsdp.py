@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from math import prod
 
-import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard.cards import show_cards
 from dashboard.kept import once
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
+from dashboard.lab.present import presenting
 from dashboard.plain import plain
 from triosim.errors import TrioSimError
 from triosim.figures import lab_fsdp as figures
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.text import share_text, time_text
 from triosim.figures.train_memory import memory_over_step
@@ -76,7 +77,9 @@ def draw(desk: Desk) -> None:
             )
             setup = setup_of(desk, version=version, reshard=reshard, limiter=limiter)
             result: TrainResult = once("Simulating", fsdp_step, setup)
-            _cards(result)
+            # On a projector the two curves of memory need the room.
+            if not (presenting() and view == MEMORY):
+                _cards(result)
             _PICTURES[view](desk, setup, result)
     except TrioSimError as error:
         desk.complain("No step", error)
@@ -119,7 +122,7 @@ def _cards(result: TrainResult) -> None:
             ("Exposed gathers", time_text(gather_ms), share_text(gather_ms, result.step_ms)),
             ("Exposed reductions", time_text(max(0.0, rest_ms)), "the optimizer waits for them"),
             ("Peak of a GPU", f"{result.peak_memory_gib:.1f} GiB", "all tensors"),
-            ("Sent by a GPU", f"{sent_gb:.1f} GB", "in a step"),
+            ("Sent by a GPU", f"{sent_gb:.1f} GB", "in a step, gradients in fp32"),
         )
     )
 
@@ -145,7 +148,7 @@ def _timeline(desk: Desk, setup: Setup, result: TrainResult) -> None:
         st.caption("Only the first gather is exposed: there is nothing before it to hide behind.")
 
 
-def _mark(desk: Desk, figure: go.Figure, wait: Exposed, high: float, *, say: bool) -> None:
+def _mark(desk: Desk, figure: Figure, wait: Exposed, high: float, *, say: bool) -> None:
     colour = CLASS_COLOURS["exposed_communication"]
     figure.add_vrect(
         x0=wait.start_ms, x1=min(wait.end_ms, high), fillcolor=colour, opacity=0.3,
@@ -305,7 +308,7 @@ LAB = Lab(
         "reshard": switch("Reshard after forward", True),
         "limiter": switch("Rate limiter", True),
         "view": choice("Picture", VIEWS),
-        "block": choice("Block", (SMALL, LAYER)),
+        "block": choice("Block", (LAYER, SMALL)),
         "whole": switch("Whole step"),
     },
     explain=(

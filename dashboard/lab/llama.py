@@ -154,6 +154,7 @@ def _time(desk: Desk, name: str, answer: Answer) -> None:
         train_breakdown(answer.result, style=desk.style),
         f"Where the step of {name} goes",
         key="llama_time",
+        legend_below=True,
     )
     band = answer.band
     st.caption(
@@ -167,6 +168,7 @@ def _memory(desk: Desk, name: str, answer: Answer) -> None:
         memory_by_stage(answer.result, style=desk.style),
         f"Memory at the peak of each stage of {name}",
         key="llama_memory",
+        legend_below=True,
     )
 
 

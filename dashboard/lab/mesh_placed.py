@@ -80,7 +80,7 @@ def drawn(
         f"What each rank of {times(mesh.shape)} holds of a tensor of {times(shape)} placed "
         f"{format_placements(placements)}",
         key=f"mesh_{key}",
-        width=figure.layout.width,
+        width=figure.settings["width"],
     )
     if mesh.size > MAX_DRAWN:
         st.caption(f"Drawn are the first {MAX_DRAWN} of {mesh.size:,} ranks.")

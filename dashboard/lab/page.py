@@ -6,7 +6,7 @@ import streamlit as st
 
 from dashboard import look, rejected
 from dashboard.address import return_to
-from dashboard.lab.answers import answers_csv
+from dashboard.lab.answers import Answered, answers_file
 from dashboard.lab.classroom import classroom
 from dashboard.lab.explain import explain
 from dashboard.lab.lab import Lab
@@ -44,17 +44,20 @@ def open_lab(lab: Lab) -> None:
     return_to(lab.page, f"{lab.code}_address", lab.all_settings(), arrived=arrived)
     read_address(lab, arrived=arrived)
     st.html(style_sheet())
-    rejected.show(lab.code, set_to(lab))
+    quiet = not rejected.show(lab.code, set_to(lab))
     shown = presenter.presented(lab.questions)
     if shown is None:
-        _parts(lab)
+        _parts(lab, quiet=quiet)
     else:
         slide(lab, shown, presenter.revealed())
     st.session_state[f"{lab.code}_address"] = address_of(lab)
 
 
-def _parts(lab: Lab) -> None:
-    """Idea, Predict, Play and Explain."""
+def _parts(lab: Lab, *, quiet: bool) -> None:
+    """Idea, Predict, Play and Explain.
+
+    `quiet`: nothing else on the page changes with a slider of Play.
+    """
     left, right = st.columns([0.42, 0.58], gap="large")
     with left, st.container(key="lab_idea"):
         idea(lab)
@@ -65,13 +68,19 @@ def _parts(lab: Lab) -> None:
         if own.open:
             reveal(asked)
     if own.open:
-        st.subheader("Play", anchor=False)
-        desk, found = play(lab, asked, own)
-        st.subheader("Explain", anchor=False)
-        explain(desk, found)
+        played = st.fragment(_play_and_explain) if quiet else _play_and_explain
+        played(lab, asked, own)
     else:
         st.caption("Play and Explain open when you have the answer, or press Show me.")
     take_along()
+
+
+def _play_and_explain(lab: Lab, asked: Question, own: Answered) -> None:
+    st.subheader("Play", anchor=False)
+    desk, found = play(lab, asked, own)
+    st.subheader("Explain", anchor=False)
+    explain(desk, found)
+    st.session_state[f"{lab.code}_address"] = address_of(lab)
 
 
 def style_sheet() -> str:
@@ -103,6 +112,6 @@ def _chosen(lab: Lab) -> Question:
 def take_along() -> None:
     """The student's answers as a file."""
     st.download_button(
-        "My answers (CSV)", answers_csv, "answers.csv", "text/csv", on_click="ignore",
+        "My answers (CSV)", answers_file(), "answers.csv", "text/csv", on_click="ignore",
         icon=":material/download:", type="tertiary",
     )  # fmt: skip

@@ -10,7 +10,7 @@ import streamlit as st
 from dashboard.cards import show_cards
 from dashboard.kept import once
 from dashboard.lab.desk import Desk
-from dashboard.lab.lab import Cause, Lab, choice
+from dashboard.lab.lab import Cause, Lab, choice, switch
 from dashboard.plain import plain
 from triosim.errors import TrioSimError
 from triosim.figures import lab_recompute as figures
@@ -52,6 +52,7 @@ def draw(desk: Desk) -> None:
     with desk.row():
         model = desk.choice("model")
         mode = desk.choice("mode")
+        split = desk.switch("sp", help="Norms and dropout on a part of the tokens, where t > 1.")
     setup = Setup(
         model=model,
         mode=mode,
@@ -60,6 +61,7 @@ def draw(desk: Desk) -> None:
         tp=desk.count("tp"),
         shards=desk.count("shards"),
         period=desk.count("period"),
+        sequence_parallel=split,
     )
     try:
         if view == LAYER:
@@ -94,6 +96,12 @@ def _layer(desk: Desk, setup: Setup) -> None:
             "This attention writes its scores to memory."
             if setup.model == GPT
             else "This attention is fused: it keeps no scores, so running it again frees nothing."
+        )
+        + (
+            " Without sequence parallelism the inputs of norms, dropout and linear layers are "
+            "whole on every GPU."
+            if setup.tp > 1 and not setup.sequence_parallel
+            else ""
         )
     )
 
@@ -249,6 +257,7 @@ LAB = Lab(
     settings={
         "model": choice("Model", tuple(MODELS)),
         "mode": choice("Runs again", tuple(MODES), "selective: attention"),
+        "sp": switch("Sequence parallel"),
         "view": choice("Picture", VIEWS),
         "buys": choice("The freed memory buys", (LARGER, FEWER)),
     },

@@ -107,7 +107,7 @@ def read_preset(name: str, content: bytes) -> Preset:
     shown = {key: _scenario(key, value) for key, value in scenarios.items()}
     steps = table.get("steps")
     if not isinstance(steps, list) or not 1 <= len(steps) <= MAX_STEPS:
-        count = len(steps) if isinstance(steps, list) else steps
+        count = len(steps) if isinstance(steps, list) else _said(steps)
         raise ConfigError("steps", count, f"must be 1 to {MAX_STEPS} tables [[steps]]")
     return Preset(
         name=name,
@@ -130,7 +130,7 @@ def _scenario(key: str, value: object) -> Step:
     _only(place, table, SCENARIO_FIELDS)
     page = table.get("page")
     if page not in PAGES:
-        raise ConfigError(f"{place}, page", page, f"must be one of {', '.join(PAGES)}")
+        raise ConfigError(f"{place}, page", _said(page), f"must be one of {', '.join(PAGES)}")
     return Step(
         title=_text(f"{place}, title", table.get("title", key), MAX_TITLE),
         page=page,
@@ -142,8 +142,9 @@ def _step(place: str, value: object, scenarios: Mapping[str, Step]) -> Step:
     table = _table(place, value)
     _only(place, table, STEP_FIELDS)
     if ("scenario" in table) == ("question" in table):
-        both = "both" if "scenario" in table else "neither"
-        raise ConfigError(place, both, "has either a scenario or a question")
+        both = "scenario" in table
+        said = "with a scenario and a question" if both else "with neither scenario nor question"
+        raise ConfigError(place, said, "must have one of the two")
     note = _text(f"{place}, note", table.get("note", ""), MAX_TEXT)
     if "question" in table:
         return _question(place, table, note)
@@ -186,6 +187,11 @@ def _settings(place: str, table: Mapping[str, Any]) -> Mapping[str, str]:
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in found.items()
     }
+
+
+def _said(value: object) -> object:
+    """What a file says, or that it does not."""
+    return "(missing)" if value is None else value
 
 
 def _text(place: str, value: object, longest: int) -> str:

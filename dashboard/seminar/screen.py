@@ -27,6 +27,10 @@ html { font-size: 22px; }
 .js-plotly-plot .svg-container {
   transform: scale(calc(1 / var(--fit, 1))); transform-origin: 0 0;
 }
+[data-testid="stMain"] [data-testid="stVerticalBlock"] { gap: 0.5rem; }
+[data-testid="stMain"] h3 { padding-top: 0.3rem; }
+[data-testid="stMain"] .st-key-slide_question { gap: 1rem; }
+[data-testid="stTabPanel"] { padding-top: 0; }
 [class*="st-key-card_"] { padding: 0.3rem 0.8rem; }
 [class*="st-key-card_"] [data-testid="stMetricValue"] { font-size: 1.4rem; }
 .st-key-presenter * { font-size: 15px; }
@@ -65,7 +69,7 @@ CONTROLS_CSS = f"""
   [data-testid="stBottom"] *),
 [data-testid="stTabs"] [data-testid="stVerticalBlock"]
   > :has([data-testid="stPlotlyChart"]) ~ *,
-[data-testid="stMain"]:has([data-testid="stPlotlyChart"]) :is(
+[data-testid="stMain"]:has([data-testid="stPlotlyChart"], .st-key-mesh_map) :is(
   [data-testid="stElementContainer"]:has([data-testid="stDataFrame"]), [class*="st-key-table_"]),
 {_HIDDEN}, [data-testid="stMain"] [data-testid="stForm"],
 [data-testid="stMain"] :is([data-testid="stPopover"], [data-testid="stExpander"]),
@@ -84,12 +88,14 @@ const BUTTONS = {
 };
 const OWN = "input:not([type=checkbox]), textarea, select, .player, [contenteditable=true], " +
   "[role=slider], [role=tab], [role=radio], [role=listbox]";
-const SMALLEST = 0.5, STEP = 0.02, OFTEN = 12;
+const SMALLEST = 0.5, STEP = 0.02, OFTEN = 30;
 
 export default function ({ data }) {
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
-  const state = (window.triosimFit ??= { shown: "", scale: 1, grown: 0 });
-  if (state.shown !== data.shown) Object.assign(state, { shown: data.shown, scale: 1, grown: 0 });
+  const state = (window.triosimFit ??= {});
+  if (state.shown !== data.shown) {
+    Object.assign(state, { shown: data.shown, scale: 1, grown: 0, redrawn: 0 });
+  }
 
   function press(event) {
     const key = BUTTONS[event.key];
@@ -121,6 +127,17 @@ export default function ({ data }) {
     }
   }
 
+  // A figure that was drawn while the sheet had another size looks again where its box changes.
+  function redraw() {
+    for (const plot of document.querySelectorAll(".js-plotly-plot .svg-container")) {
+      const box = plot.closest("[data-testid=stPlotlyChart]");
+      const off = Math.abs(plot.getBoundingClientRect().width - box.getBoundingClientRect().width);
+      const again = off > 2 && !box.style.paddingRight && state.redrawn < OFTEN;
+      box.style.paddingRight = again ? "1px" : "";
+      state.redrawn += again;
+    }
+  }
+
   function fit() {
     if (!data.fit) return;
     narrow();
@@ -131,7 +148,8 @@ export default function ({ data }) {
     const style = getComputedStyle(block);
     const around = parseFloat(style.paddingTop) + parseFloat(style.paddingBottom);
     const height = () => state.scale * (inner.scrollHeight + around);
-    if (state.scale < 1 && height() < 0.85 * room && state.grown < OFTEN) {
+    const changed = inner.scrollHeight !== state.settled;
+    if (state.scale < 1 && changed && height() < 0.96 * room && state.grown < OFTEN) {
       state.grown += 1;
       state.scale = 1;
     }
@@ -140,8 +158,10 @@ export default function ({ data }) {
       state.scale = Math.max(SMALLEST, state.scale - STEP);
       draw(block, room);
     }
+    state.settled = inner.scrollHeight;
     // The sheet is larger than the screen, what is on it is not: nothing is left to scroll to.
     main.style.overflow = height() > room + 1 ? "auto" : "hidden";
+    redraw();
   }
 
   window.addEventListener("keydown", press, true);

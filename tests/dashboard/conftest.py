@@ -36,7 +36,7 @@ def train_page() -> Open:
     """Opens the page Train at some address."""
     config.set_option("global.disableWidgetStateDuplicationWarning", True)
 
-    def open_at(**parameters: str) -> AppTest:
+    def open_at(**parameters: str | list[str]) -> AppTest:
         at = AppTest.from_file(str(APP), default_timeout=60)
         for name, value in parameters.items():
             at.query_params[name] = value

@@ -10,12 +10,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.examples import EXAMPLES, Example
-from dashboard.export import folder_name, portable_scenario, zipped
+from dashboard.export import folder_file, folder_name, portable_scenario, zipped
 from dashboard.traces_read import read_upload
 from dashboard.traces_store import Upload, digest_of, name_of
-from triosim import Scenario, simulate
+from triosim import Scenario, replay, simulate
+from triosim.chakra.write import chakra_files
 from triosim.cli import main
 from triosim.commands.flags import command_line
+from triosim.export.hta import hta_traces
 from triosim.figures.text import time_text
 from triosim.scenario import SAMPLE_TRACES
 
@@ -54,7 +56,10 @@ def test_the_page_says_what_does_not_travel(page: AppTest) -> None:
     assert "exactly this scenario" not in said
     labels = [button.proto.label for button in page.get("download_button")]
     labels = [label for label in labels if not label.startswith("Save as HTML: ")]
-    assert labels == ["Perfetto trace", "Timeline (CSV)", "Scenario (JSON)", "Trace (ZIP)"]
+    assert labels == [
+        "Perfetto trace", "Timeline (CSV)", "Scenario (JSON)", "HTA (ZIP)", "Chakra (ZIP)",
+        "Trace (ZIP)",
+    ]  # fmt: skip
 
 
 def test_the_command_runs_where_the_trace_is_unpacked(
@@ -77,6 +82,16 @@ def test_the_command_runs_where_the_trace_is_unpacked(
     assert result.to_dict()["total_ms"] == pytest.approx(
         simulate(Scenario(case=2, trace_dir=str(SAMPLE_TRACES / "mlp"))).total_ms
     )
+
+
+def test_what_other_tools_read_is_packed_in_a_folder(tmp_path: Path) -> None:
+    result = simulate(Scenario(case=2, gpus=2, trace_dir=str(SAMPLE_TRACES / "mlp")))
+    for name, files in (("hta", hta_traces), ("chakra", chakra_files)):
+        with ZipFile(io.BytesIO(folder_file(files, result, name))) as archive:
+            archive.extractall(tmp_path)
+    traces = [json.loads(path.read_text()) for path in sorted((tmp_path / "hta").iterdir())]
+    assert [trace["distributedInfo"]["rank"] for trace in traces] == [0, 1]
+    assert replay(tmp_path / "chakra").total_ms > 0
 
 
 @pytest.mark.parametrize("label", ["../../etc", "...", "C:\\x", "a/b", "\u00e4\u00f6", "x" * 300])

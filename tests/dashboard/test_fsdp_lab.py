@@ -7,7 +7,17 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.lab.fsdp import BLOCK, HOSTS, LAB, MEMORY, SIZES, TIMELINE, VIEWS, shards_of
+from dashboard.lab.fsdp import (
+    BLOCK,
+    HOSTS,
+    LAB,
+    MEMORY,
+    SIZES,
+    SMALL,
+    TIMELINE,
+    VIEWS,
+    shards_of,
+)
 from tests.dashboard.labs import charts, open_play
 from triosim.lab import Question
 from triosim.lab.fsdp_step import GATHER, Setup, exposed, fsdp_step
@@ -74,7 +84,7 @@ def test_splits_are_few_and_have_the_chosen_one() -> None:
 
 
 def test_padding_is_drawn_and_counted() -> None:
-    at = opened(F1, f1_view=BLOCK, f1_shard="4")
+    at = opened(F1, f1_view=BLOCK, f1_shard="4", f1_block=SMALL)
     assert any("FSDP1 1, FSDP2 21" in text.value for text in at.markdown)
     for chart, padding in zip(charts(at)[1:], (1, 21), strict=True):
         trace = next(t for t in json.loads(chart)["data"] if t["name"] == "padding")

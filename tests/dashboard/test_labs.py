@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.frame import FRAME
+from dashboard.lab import page
 from dashboard.lab.answers import STATE, Try, table_of, value_text
 from dashboard.lab.lab import Lab
 from dashboard.lab.links import read_lab
@@ -185,6 +187,18 @@ def test_the_file_has_every_try_and_no_answer_that_is_not_open() -> None:
         ["1", "33", "units of time", "close", "no chunks", "28.5"],
         ["2", "28.5", "units of time", "right", "", "28.5"],
     ]
+
+
+def test_the_file_is_written_outside_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the browser asks for it there is no session to look into."""
+    offered: list[Callable[[], bytes]] = []
+    monkeypatch.setattr(
+        page.st, "download_button", lambda label, data, *rest, **more: offered.append(data)
+    )
+    asked = LABS[-1].asked[0]
+    commit_number(open_question(LABS[-1], asked), asked, 33)
+    head, line = csv.reader(io.StringIO(offered[-1]().decode()))
+    assert line[: head.index("unit")] == ["P1", asked.text, "1", "33"]
 
 
 def test_counts_call_options_by_name_and_numbers_by_grade() -> None:

@@ -1,4 +1,4 @@
-"""A measured run laid over the step on the page Simulate."""
+"""A measured run laid over the step on the pages Simulate and Train."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import pytest
 RECORDED = sorted((Path(__file__).parents[1] / "overlay").glob("ddp_rank*.json.gz"))
 
 
-def test_files_of_two_ranks_are_laid_over_the_step(simulate_page):
-    page = simulate_page(v="1", case="2", gpus="2", trace="mlp")
+PAGES = {
+    "simulate_page": {"case": "2", "gpus": "2", "trace": "mlp"},
+    "train_page": {"model": "gpt2", "layers": "2", "seq": "64", "world": "2"},
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_of_two_ranks_are_laid_over_the_step(request, name):
+    page = request.getfixturevalue(name)(v="1", **PAGES[name])
     files = [(path.name, path.read_bytes(), "application/gzip") for path in RECORDED]
     page = page.file_uploader(key="overlay_files").set_value(files).run()
     assert not page.exception

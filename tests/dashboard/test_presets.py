@@ -66,7 +66,7 @@ STEP = '[[steps]]\nquestion = "P1"\n'
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "steps None: must be 1 to 99 tables [[steps]]."),
+        ("", "steps (missing): must be 1 to 99 tables [[steps]]."),
         ("steps = []", "steps 0: must be 1 to 99 tables [[steps]]."),
         ("steps = 3", "steps 3: must be 1 to 99 tables [[steps]]."),
         ("steps = [3]", "step 1 3: must be a table."),
@@ -77,7 +77,7 @@ STEP = '[[steps]]\nquestion = "P1"\n'
         (f"minutes = true\n{STEP}", "minutes True: must be a whole number from 0 to 1000."),
         (f"minutes = -1\n{STEP}", "minutes -1: must be a whole number from 0 to 1000."),
         (f"scenarios = 1\n{STEP}", "scenarios 1: must be a table."),
-        (f"[scenarios.a]\n{STEP}", "scenario a, page None: must be one of simulate, train,"),
+        (f"[scenarios.a]\n{STEP}", "scenario a, page (missing): must be one of simulate, train,"),
         (
             f'[scenarios.a]\npage = "../../etc/passwd"\n{STEP}',
             "scenario a, page ../../etc/passwd: must be one of simulate, train,",
@@ -86,8 +86,8 @@ STEP = '[[steps]]\nquestion = "P1"\n'
             f'[scenarios.a]\npage = "train"\nsettings = {{ model = [1] }}\n{STEP}',
             "scenario a, setting model [1]: must be a short text, a number, true or false.",
         ),
-        (f'{STEP}scenario = "a"', "step 1 both: has either a scenario or a question."),
-        ('[[steps]]\nnote = "x"', "step 1 neither: has either a scenario or a question."),
+        (f'{STEP}scenario = "a"', "step 1 with a scenario and a question: must have one of"),
+        ('[[steps]]\nnote = "x"', "step 1 with neither scenario nor question: must have"),
         (
             '[[steps]]\nscenario = "a"',
             "step 1, scenario a: must be the name of a scenario of this file, which has none.",

@@ -172,3 +172,14 @@ def test_what_would_take_a_class_too_long_is_refused(fields: dict[str, int], fie
     with pytest.raises(ConfigError, match="the command line goes up to 2,000,000") as caught:
         work.check_size(Scenario(**fields))
     assert caught.value.field == field
+
+
+def test_heavy_jobs_leave_a_worker_to_the_others(runner: Runner) -> None:
+    with (
+        runner.job("one", time.sleep, 600, heavy=True) as one,
+        runner.job("two", time.sleep, 600, heavy=True) as two,
+    ):
+        until(lambda: one.worker is not None)
+        assert _simulate(runner, key(gpus=5)).scenario.gpus == 5
+        assert not one.future.done()
+        assert two.worker is None

@@ -310,6 +310,20 @@ def test_a_search_is_the_engines(sweep_page: Open) -> None:
     assert f"{len(found.ranked)} layouts: **1** the fastest that fits" in shown(at)
 
 
+def test_the_zero_stages_of_a_link_are_what_is_searched(sweep_page: Open) -> None:
+    at = searched(sweep_page(v="1", **{**FIND, "find_gpus": "2"}, find_zero="3"))
+    assert at.multiselect("find_zero").value == ["3"]
+    table = table_with(at, "why")
+    sharded = table["layout"].str.contains("shard")
+    assert sharded.any()
+    assert list(table["with"].str.contains("ZeRO-3")) == list(sharded)
+    assert not table["with"].str.contains("ZeRO-[12]").any()
+    at.multiselect("find_zero").set_value(["1", "2"]).run()
+    assert at.query_params["find_zero"] == "1, 2"
+    at.multiselect("find_zero").set_value([]).run()
+    assert "ZeRO stages to try (empty): must be of 1, 2, 3" in at.sidebar.error[0].value
+
+
 def test_limits_leave_layouts_out(sweep_page: Open) -> None:
     at = searched(sweep_page(v="1", **FIND, find_memory="0.2"))
     assert "No layout fits within these limits" in at.error[0].value

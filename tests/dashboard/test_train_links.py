@@ -106,6 +106,15 @@ OTHERS = {
     "recorded": {"trace_dir": str(SAMPLE_TRACES / "gpt2"), "recompute": "full"},
     "grid": {"pp": 2, "grid": "F0 F1 B0 B1\nF0 B0 F1 B1"},
     "network": {"machine": "torus:4x2", "rank_speed": {3: 0.5}, "extra_ms_per_step": 2.5},
+    "described": {
+        "machine": {
+            "kind": "tiers",
+            "tiers": [
+                {"name": "inside", "children": 4, "link": {"gb_per_s": 300.0, "latency_us": 1.5}},
+                {"name": "outside", "children": 0, "link": {"gb_per_s": 25.0, "latency_us": 4.0}},
+            ],
+        },
+    },
     "constants": {"constants": {"gemm": 0.7, "launch_us": 3.0}, "prefetch": 0, "bucket_mb": 10.0},
     "launches": {
         "compile": True, "fused_optimizer": False, "graph_breaks": "mlp", "cuda_graphs": True,
@@ -159,6 +168,9 @@ def test_other_machines_and_lost_uploads_are_named() -> None:
         ({"precision": ["int8"]}, "precision int8: must be one of fp32, tf32, bf16,"),
         ({"v": ["9"]}, "v 9: this page reads links of version 1,"),
         ({"measured": ["nan"]}, "measured nan: must be a number from"),
+        ({"train_window": ["5"]}, "train_window 5: must be two numbers from 0 to 100"),
+        ({"train_window": ["9", "3"]}, "train_window 9 and 3: must be two numbers"),
+        ({"described": ["kind = 1"]}, "described kind = 1: the machine is not own description"),
     ],
 )
 def test_what_an_address_says_wrongly_gets_a_sentence(

@@ -8,11 +8,14 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.described import DESCRIBED
+from dashboard.network_text import write_toml
 from dashboard.train_links import read_train
 from dashboard.train_published import presets
 from dashboard.train_run import compute
 from dashboard.train_settings import FIELDS, SETTINGS, TABS
 from dashboard.train_values import scenario_of
+from triosim.network.topology.machines import load_machine
 from triosim.train import TrainScenario, train
 
 Open = Callable[..., AppTest]
@@ -134,6 +137,7 @@ def test_every_tab_opens(train_page: Open, tab: str, layout: dict[str, str]) -> 
         ({"breaks": "nothing"}, "Graph breaks after modules nothing: must be modules of a layer"),
         ({"skew": "2"}, "Expert skew 2.0: must be at most ep"),
         ({"machine": "torus", "shape": "2x2"}, "Machine "),
+        ({"machine": DESCRIBED, "described": "kind = 'star'"}, "Description of the network star: "),
     ],
 )
 def test_a_plan_that_cannot_be_is_a_sentence_at_its_control(
@@ -167,3 +171,19 @@ def test_a_pass_opens_to_its_kernels(train_page: Open) -> None:
     inside = result.inside(task)
     kernels = ((inside["unit"] == unit) & (inside["stream"] != "launch")).sum()
     assert f"{kernels:,} kernels and transfers on the GPU" in shown(at)
+
+
+def test_a_network_in_ones_own_words_is_the_one_of_that_name(train_page: Open) -> None:
+    text = write_toml(load_machine("dgx-h100").description)
+    mesh = {"model": "llama3.2-1b", "world": "16", "pp": "2"}
+    described = train_page(v="1", machine=DESCRIBED, described=text, **mesh)
+    named = train_page(v="1", machine="dgx-h100", **mesh)
+    assert [card.value for card in described.metric] == [card.value for card in named.metric]
+    assert described.session_state["train_address"]["described"] == text
+
+
+def test_the_window_stays_for_the_way_back(train_page: Open) -> None:
+    at = train_page(v="1", train_window=["20", "40"])
+    assert at.slider(key="train_window").value == (20.0, 40.0)
+    at.slider(key="train_window").set_value((30.0, 50.0)).run()
+    assert at.session_state["train_address"]["train_window"] == ["30", "50"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from triosim import Result, Scenario, simulate
 from triosim.engine.program import Program, RankClass
 from triosim.engine.timeline import Timeline
+from triosim.figures.figure import Figure
 
 SCENARIOS: dict[str, dict[str, object]] = {
     "alone": {"case": 0, "gpus": 1},
@@ -53,6 +56,30 @@ def _simulate(name: str) -> Result:
 def result_of() -> Callable[[str], Result]:
     """A scenario of `SCENARIOS` by name."""
     return _simulate
+
+
+def without_empty(value: Any) -> Any:
+    """What has been unset leaves an empty mapping behind, or none."""
+    if isinstance(value, list):
+        return [without_empty(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    pruned = {name: without_empty(each) for name, each in value.items()}
+    return {name: each for name, each in pruned.items() if each not in ({}, [])}
+
+
+@pytest.fixture(autouse=True)
+def sent_as_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every figure that a test looks at, a page would have sent what Plotly makes of it."""
+    check = Figure._check
+
+    def both(figure: Figure, data: Any) -> None:
+        sent = figure.to_json()
+        check(figure, data)
+        if data is figure._plain_traces:
+            assert without_empty(json.loads(figure.to_json())) == without_empty(json.loads(sent))
+
+    monkeypatch.setattr(Figure, "_check", both)
 
 
 @pytest.fixture(scope="session")

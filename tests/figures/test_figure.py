@@ -6,6 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
+from tests.figures.conftest import without_empty
 from triosim.figures.figure import Figure
 
 LATER = (
@@ -17,33 +18,23 @@ LATER = (
     lambda figure: figure.add_annotation(text="a").update_layout(height=200),
     lambda figure: figure.update_layout(xaxis2={"domain": [0.5, 1]}).update_xaxes(visible=False),
     lambda figure: figure.update_xaxes(selector={"title.text": "t"}, range=[0, 1]),
-    lambda figure: figure.update_layout(legend={"x": None}, xaxis={"title": "plain"}),
+    lambda figure: figure.update_layout(legend={"x": None}, xaxis={"title": {"text": "plain"}}),
     lambda figure: figure.update_layout(overwrite=True, font={"size": 5}),
     lambda figure: setattr(figure, "layout", {"height": 50, "template": "none"}),
 )
 
 
 def made(kind: Any, steps: tuple[Any, ...]) -> Any:
-    figure = kind(data=[go.Bar(x=[1], y=[2])], layout={"legend": {"x": 1}})
+    figure = kind(data=[{"type": "bar", "x": [1], "y": [2]}], layout={"legend": {"x": 1}})
     figure.update_layout(
         template="none",
         font={"size": 13, "family": "Arial"},
         xaxis={"title": {"text": "t", "font": {"size": 3}}, "range": [1, 2]},
-        yaxis={"title": "t"},
+        yaxis={"title": {"text": "t"}},
     )
     for step in steps:
         step(figure)
     return without_empty(json.loads(figure.to_json()))
-
-
-def without_empty(value: Any) -> Any:
-    """What has been unset leaves an empty mapping behind, or none."""
-    if isinstance(value, list):
-        return [without_empty(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    pruned = {name: without_empty(each) for name, each in value.items()}
-    return {name: each for name, each in pruned.items() if each != {}}
 
 
 def test_each_change_and_all_of_them_are_those_of_plotly() -> None:

@@ -110,7 +110,7 @@ def test_stacked_times_sum_and_mark_the_next_host() -> None:
     assert [list(trace.y) for trace in figure.data] == [[4, 2, 1], [0, 1, 1]]
     assert figure.layout.shapes[0].x0 == 1.5
     texts = [note.text for note in figure.layout.annotations]
-    assert texts == ["<b>4 ms</b>", "<b>3 ms</b>", "<b>2 ms</b>", "more than one host"]
+    assert texts == ["<b>4</b>", "<b>3</b>", "<b>2</b>", "more than one host"]
 
 
 def test_query_heads_have_the_colour_of_their_kv_head() -> None:

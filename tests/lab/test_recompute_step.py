@@ -37,6 +37,14 @@ def test_a_layer_of_the_22b_keeps_what_the_paper_says() -> None:
     assert sum(item.gb for item in found.items) == pytest.approx(found.by_mode["nothing"])
 
 
+def test_sequence_parallelism_divides_what_is_whole_without_it() -> None:
+    """arXiv 2205.05198, 22B: 66.77 % of everything with it, 16.14 % selective too."""
+    found = layer_bytes(replace(GPT_SETUP, sequence_parallel=True)).by_mode
+    whole = layer_bytes(GPT_SETUP).by_mode["nothing"]
+    assert found["nothing"] / whole == pytest.approx(0.6677, rel=1e-3)
+    assert found["selective: attention"] / whole == pytest.approx(0.1614, rel=1e-3)
+
+
 def test_what_grows_with_the_square_is_scores_and_their_products() -> None:
     squared = [item for item in layer_bytes(GPT_SETUP).items if item.squared]
     # Beside the scores the products keep queries, keys and values: 6sbh/t.

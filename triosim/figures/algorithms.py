@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace
 from triosim.figures.palette import PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import safe, time_text
@@ -14,14 +12,14 @@ from triosim.figures.text import safe, time_text
 
 def algorithm_bars(
     times_ms: Mapping[str, float], chosen: str, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """Milliseconds by algorithm, the shortest on top."""
     names = sorted(times_ms, key=times_ms.__getitem__)
     labels = [safe(name) for name in names]
     values = [times_ms[name] for name in names]
     colours = [PHASE_COLOURS["all-reduce"] if name == chosen else style.muted for name in names]
     figure = Figure(
-        go.Bar(
+        bar_trace(
             orientation="h",
             y=labels,
             x=values,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import safe, short
@@ -16,7 +14,8 @@ FORMULA_COLOUR = PHASE_COLOURS["fetch"]
 SIMULATION_COLOUR = PHASE_COLOURS["backward"]
 GUESS_COLOUR = PHASE_COLOURS["all-reduce"]
 PUBLISHED_COLOUR = CLASS_COLOURS["bubble"]
-VALUE_SHARE = 0.3  # of the axis: room for a value beside the last mark, on a phone too
+VALUE_SHARE = 0.36  # of the axis: room for a value beside the last mark, on a phone too
+MARK_SHARE = 0.08  # room for half a mark at 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +45,7 @@ _MARKS = (
 )
 
 
-def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_STYLE) -> Figure:
     """A row of marks for each quantity, from 0; simulated values are written beside their mark."""
     figure = Figure()
     labels = [safe(row.label) for row in rows]
@@ -56,7 +55,7 @@ def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_ST
             continue
         raised = mark.field == "guess"  # it points at its value from above
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=values,
                 y=[place - 0.34 * raised for place in range(len(rows))],
                 mode="markers",
@@ -86,7 +85,7 @@ def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_ST
     axis["range"] = [len(rows) - 0.5, -0.6]
     figure.update_layout(
         xaxis=value_axis(
-            style, safe(unit), range=[low - 0.03 * spread, high + VALUE_SHARE * spread]
+            style, safe(unit), range=[low - MARK_SHARE * spread, high + VALUE_SHARE * spread]
         ),
         yaxis=axis,
         dragmode=False,
@@ -95,7 +94,7 @@ def answer_axis(rows: Sequence[AxisRow], unit: str, *, style: Style = DEFAULT_ST
     return figure
 
 
-def _write_values(figure: go.Figure, rows: Sequence[AxisRow], style: Style) -> None:
+def _write_values(figure: Figure, rows: Sequence[AxisRow], style: Style) -> None:
     for place, row in enumerate(rows):
         value = row.simulation if row.simulation is not None else row.formula
         if value is None:

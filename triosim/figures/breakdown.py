@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from triosim.analysis.breakdown import CLASSES, SLOWDOWN, Breakdown
 from triosim.engine.program import COMPUTE_PHASES
+from triosim.figures.figure import Figure
 from triosim.figures.lanes import gpu_labels
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.stacked import stacked_bars
@@ -25,9 +24,7 @@ LABELLED_SHARE = 0.07
 PARTS = (*COMPUTE_PHASES, SLOWDOWN, *(name for name in CLASSES if name != "compute"))
 
 
-def breakdown_bars(
-    result: Result, ranks: Iterable[int], *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+def breakdown_bars(result: Result, ranks: Iterable[int], *, style: Style = DEFAULT_STYLE) -> Figure:
     """The classes of each chosen rank, compute split by phase; every bar is as long as the step."""
     chosen = list(dict.fromkeys(ranks))
     labels = gpu_labels(result, chosen)
@@ -41,7 +38,7 @@ def part_bars(
     total_ms: float,
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A bar for each row of milliseconds by part (see `PARTS`), as long as the step.
 
     Where there are more labels than rows, the axis says that the others are not drawn.

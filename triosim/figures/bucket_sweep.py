@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import short
@@ -21,16 +19,16 @@ CHART_PX = 280
 
 def bucket_sweep(
     points: Sequence[SweepPoint], chosen_mb: float, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """Exposed communication by bucket size; the least has a star, the chosen size a line."""
     sizes = [point.bucket_mb for point in points]
     figure = Figure(
-        go.Scatter(
+        scatter_trace(
             x=sizes,
             y=[point.exposed_ms for point in points],
             mode="lines+markers",
             line={"color": CLASS_COLOURS["exposed_communication"], "width": 2},
-            marker={"size": 8},
+            marker={"size": 8, "color": CLASS_COLOURS["exposed_communication"]},
             name="exposed communication",
             customdata=[(point.buckets, short(point.step_ms)) for point in points],
             hovertemplate="%{x:g} MiB, %{customdata[0]} buckets<br>%{y:.3f} ms exposed"
@@ -39,7 +37,7 @@ def bucket_sweep(
     )
     best = min(points, key=lambda point: point.exposed_ms)
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[best.bucket_mb], y=[best.exposed_ms], mode="markers", name="least",
             marker={"size": 15, "symbol": "star", "color": PHASE_COLOURS["optimizer"]},
             hovertemplate=f"least at {best.bucket_mb:g} MiB<extra></extra>",

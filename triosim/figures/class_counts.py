@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import safe
@@ -18,7 +16,7 @@ SLIP_COLOUR = PHASE_COLOURS["fetch"]
 
 def class_counts(
     counts: Mapping[str, int], right: str, known: Mapping[str, str], *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """Bars in the order given; `right` is the right answer's label, `known` has the slips'."""
     labels = [safe(label) for label in counts]
     colours = [
@@ -26,7 +24,7 @@ def class_counts(
         for label in counts
     ]
     figure = Figure(
-        go.Bar(
+        bar_trace(
             x=list(counts.values()),
             y=labels,
             orientation="h",

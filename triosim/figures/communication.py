@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-import plotly.graph_objects as go
-
 from triosim.analysis.communication import Communication
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -40,7 +38,7 @@ class Moving(Protocol):
     def communication(self) -> Sequence[Communication]: ...
 
 
-def communication_bars(result: Moving, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def communication_bars(result: Moving, *, style: Style = DEFAULT_STYLE) -> Figure:
     """For each kind of transfer its busy time, split into what a GPU waits for and the rest."""
     rows = result.communication
     figure = Figure()
@@ -73,8 +71,8 @@ def _name(row: Communication) -> str:
 
 def _trace(
     name: str, rows: Sequence[Communication], seconds: Sequence[float], colour: str
-) -> go.Bar:
-    return go.Bar(
+) -> Trace:
+    return bar_trace(
         orientation="h",
         name=name,
         y=[_name(row) for row in rows],

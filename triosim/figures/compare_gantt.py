@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from triosim.errors import counted
 from triosim.figures.compare_colours import LETTERS, letter_colour
 from triosim.figures.figure import Figure
@@ -44,7 +42,7 @@ def compare_gantts(
     streams: bool = True,
     window_ms: Window | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """One GPU of each kind, step by step; without `streams` only what they compute.
 
     A zoom into one is a zoom into all. Where there are many intervals a step is drawn as what each
@@ -110,7 +108,7 @@ def _lanes(result: Result, streams: bool, most: int) -> Lanes:
 
 
 def _draw(
-    figure: go.Figure,
+    figure: Figure,
     result: Result,
     lanes: Lanes,
     window: Window,
@@ -121,13 +119,13 @@ def _draw(
     """Add a step's bars, or its cells above `limit`; how many bars these are."""
     if not lanes.lanes or window[1] <= window[0]:
         return 0
-    before = len(figure.data)
+    before = len(figure.traces)
     bars = draw_bars(figure, result, lanes, window, limit=limit, style=style)
     if not bars:
         draw_cells(figure, result, lanes, window)
-    for trace in figure.data[before:]:
-        trace.yaxis = axis
-    return sum(len(trace.x) for trace in figure.data[before:]) if bars else 0
+    for trace in figure.traces[before:]:
+        trace["yaxis"] = axis
+    return sum(len(trace["x"]) for trace in figure.traces[before:]) if bars else 0
 
 
 def _lines(note: str) -> list[str]:
@@ -139,13 +137,13 @@ def _axis(letter: str, index: int) -> str:
     return f"{letter}{index + 1}" if index else letter
 
 
-def _one_entry_each(figure: go.Figure) -> None:
+def _one_entry_each(figure: Figure) -> None:
     """What several steps have stands in the legend once, and is hidden in all at once."""
     seen = set()
-    for trace in figure.data:
-        if trace.name:
-            trace.legendgroup, trace.showlegend = trace.name, trace.name not in seen
-            seen.add(trace.name)
+    for trace in figure.traces:
+        if name := trace.get("name"):
+            trace |= {"legendgroup": name, "showlegend": name not in seen}
+            seen.add(name)
 
 
 def _stacked(

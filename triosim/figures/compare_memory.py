@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import plotly.graph_objects as go
 
 from triosim.figures.compare_colours import LETTERS, letter_colour, letter_dash
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.gantt import makespan_ms
 from triosim.figures.memory import CAPACITY_IN_VIEW, GIB, MIB, keep
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
@@ -23,7 +22,7 @@ def compare_memory(
     *,
     letters: Sequence[str] = LETTERS,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A line for each step, of the GPU that needs most; capacities are thin lines across."""
     peak = max(result.peak_memory_bytes for result in results)
     unit, unit_name = (GIB, "GiB") if peak >= 0.1 * GIB else (MIB, "MiB")
@@ -49,12 +48,12 @@ def compare_memory(
 
 def _line(
     letter: str, result: Result, name: str, unit: float, unit_name: str, style: Style
-) -> go.Scatter:
+) -> Trace:
     curve = max(result.memory, key=lambda one: one.peak_bytes)
     kept = keep(curve.time_s, curve.total_bytes)
     held = curve.total_bytes[kept] / unit
     peak = f"peak {memory_text(curve.peak_bytes)} at {time_text(curve.peak_time_s * 1e3)}"
-    return go.Scatter(
+    return scatter_trace(
         x=np.append(curve.time_s[kept] * 1e3, makespan_ms(result)),
         y=np.append(held, held[-1:]).astype(np.float32),
         name=f"{letter} {MIDDLE_DOT} {safe(name)}, {peak}",
@@ -69,7 +68,7 @@ def _line(
 
 
 def _capacities(
-    figure: go.Figure,
+    figure: Figure,
     results: Sequence[Result],
     letters: Sequence[str],
     peak: int,

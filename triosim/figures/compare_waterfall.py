@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import plotly.graph_objects as go
-
 from triosim.errors import counted
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -37,7 +35,7 @@ Row = tuple[str, float, str]
 
 def compare_waterfall(
     deltas: Sequence[Delta], base_ms: float, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """Each part begins where the one above ends; the last bar is the whole difference.
 
     `base_ms` is the baseline's step, whose share a hover tells.
@@ -94,10 +92,10 @@ def _rows(deltas: Sequence[Delta]) -> list[Row]:
 
 def _bars(
     labels: list[str], starts: list[float], rows: Sequence[Row], base_ms: float, style: Style
-) -> go.Bar:
+) -> Trace:
     sizes, colours = [ms for _, ms, _ in rows], [colour for _, _, colour in rows]
     shares = [f"{ms / base_ms:+.1%}".replace("%", " %") if base_ms else "" for ms in sizes]
-    return go.Bar(
+    return bar_trace(
         orientation="h",
         y=labels,
         base=starts,

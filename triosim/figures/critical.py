@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
 from triosim.explain import PathStep
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.gantt import Window
 from triosim.figures.lanes import Lanes
 from triosim.figures.style import Style
@@ -21,7 +20,7 @@ LEGEND_LINE = 1.6  # heights of text
 
 
 def draw_path(
-    figure: go.Figure,
+    figure: Figure,
     result: Result,
     path: Sequence[PathStep],
     lanes: Lanes,
@@ -38,10 +37,10 @@ def draw_path(
     line = {"color": style.text, "width": WIDTH_PX}
     figure.add_shape(type="path", path=drawn, line=line, layer="above", name=NAME)
     figure.add_trace(
-        go.Scatter(x=[None], y=[None], mode="lines", line=line, name=NAME, hoverinfo="skip")
+        scatter_trace(x=[None], y=[None], mode="lines", line=line, name=NAME, hoverinfo="skip")
     )
     # One entry more may need one line more.
-    figure.update_layout(height=figure.layout.height + round(LEGEND_LINE * style.font_size))
+    figure.update_layout(height=figure.settings["height"] + round(LEGEND_LINE * style.font_size))
     roomy_legend(figure, style)
 
 

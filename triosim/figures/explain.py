@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from triosim.explain import WhatIf
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -40,7 +38,7 @@ def kind_colour(kind: str) -> str:
     return STEP_COLOURS.get(phase) or CLASS_COLOURS.get(phase) or _OTHERS.get(phase, OTHER)
 
 
-def critical_bars(totals_ms: Mapping[str, float], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def critical_bars(totals_ms: Mapping[str, float], *, style: Style = DEFAULT_STYLE) -> Figure:
     """`Explanation.critical_totals`: one bar for each kind; they sum to the step."""
     step_ms = sum(totals_ms.values())
     kinds = [kind for kind, ms in totals_ms.items() if ms > 0]
@@ -48,7 +46,7 @@ def critical_bars(totals_ms: Mapping[str, float], *, style: Style = DEFAULT_STYL
     figure = Figure()
     texts = [f"{time_text(totals_ms[k])}, {share_text(totals_ms[k], step_ms)}" for k in shown]
     figure.add_trace(
-        go.Bar(
+        bar_trace(
             orientation="h",
             y=[words(kind) for kind in shown],
             x=[totals_ms[kind] for kind in shown],
@@ -74,7 +72,7 @@ def critical_bars(totals_ms: Mapping[str, float], *, style: Style = DEFAULT_STYL
     return figure
 
 
-def what_if_tornado(rows: Sequence[WhatIf], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def what_if_tornado(rows: Sequence[WhatIf], *, style: Style = DEFAULT_STYLE) -> Figure:
     """How far the step moves from what it is, for each kind; the most gained on top."""
     base_ms = rows[0].base_ms if rows else 0.0
     moving = [row for row in rows if _moves(row)]
@@ -111,12 +109,12 @@ def _moves(row: WhatIf) -> bool:
     return furthest > NO_GAIN * row.base_ms
 
 
-def _reach(name: str, rows: Sequence[WhatIf], width: float, shade: float) -> go.Bar:
+def _reach(name: str, rows: Sequence[WhatIf], width: float, shade: float) -> Trace:
     """Bars from the step as it is to what it would be."""
     free = name == FREE
     after_ms = [row.free_ms if free else row.twice_as_fast_ms for row in rows]
     changes = [_change(ms, row.base_ms) for ms, row in zip(after_ms, rows, strict=True)]
-    return go.Bar(
+    return bar_trace(
         orientation="h",
         name=name,
         meta=name,
@@ -137,9 +135,9 @@ def _reach(name: str, rows: Sequence[WhatIf], width: float, shade: float) -> go.
     )
 
 
-def _changes(rows: Sequence[WhatIf], style: Style) -> go.Scatter:
+def _changes(rows: Sequence[WhatIf], style: Style) -> Trace:
     """How much each kind is worth at most, beside the line of the step as it is."""
-    return go.Scatter(
+    return scatter_trace(
         x=[max(row.base_ms, row.free_ms, row.twice_as_fast_ms) for row in rows],
         y=[words(row.kind) for row in rows],
         mode="text",

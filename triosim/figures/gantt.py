@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from triosim.engine.program import COMPUTE_PHASES, TRANSFER_PHASES
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, heatmap_trace
 from triosim.figures.lanes import Lanes, choose_lanes
 from triosim.figures.palette import translucent
 from triosim.figures.raster import bins_for, dominant, phase_times
@@ -43,7 +42,7 @@ def gantt_overview(
     *,
     window_ms: Window | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """The whole step of the chosen ranks; `window_ms` marks the part that is shown in detail.
 
     Dragging over it selects a range of time.
@@ -75,7 +74,7 @@ def clip_window(window_ms: Window, total_ms: float) -> Window:
 
 def raster_figure(
     result: Result, lanes: Lanes, window_ms: Window, style: Style, note: str = ""
-) -> go.Figure:
+) -> Figure:
     """The heatmap of a window of time."""
     figure = Figure()
     if makespan_ms(result) > 0 and lanes.lanes:
@@ -94,7 +93,7 @@ def raster_figure(
 
 
 def set_axes(
-    figure: go.Figure, style: Style, lanes: Lanes, window_ms: Window, notes: list[str]
+    figure: Figure, style: Style, lanes: Lanes, window_ms: Window, notes: list[str]
 ) -> None:
     """Time along x in milliseconds, with remarks under its title; lanes along y."""
     title = "<br>".join(["time (ms)", *(f"<i>{note}</i>" for note in notes)])
@@ -117,7 +116,7 @@ def _separators(lanes: Lanes, style: Style) -> list[dict[str, Any]]:
     return [{**at, "y0": i - 0.5, "y1": i - 0.5, "line": line} for i in starts]
 
 
-def draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Window) -> None:
+def draw_cells(figure: Figure, result: Result, lanes: Lanes, window_ms: Window) -> None:
     """A heatmap of what each lane mostly does, with an entry in the legend for each phase seen."""
     phases = phases_in(result)
     bins = bins_for(len(lanes.lanes))
@@ -129,7 +128,7 @@ def draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Windo
     codes = dominant(times)[[row[lane.stream] for lane in lanes.lanes]]
     width = (window_ms[1] - window_ms[0]) / bins
     figure.add_trace(
-        go.Heatmap(
+        heatmap_trace(
             # One byte a cell: 0 is idle and drawn as nothing.
             z=(codes + 1).astype(np.int8),
             zmin=-0.5,
@@ -137,15 +136,13 @@ def draw_cells(figure: go.Figure, result: Result, lanes: Lanes, window_ms: Windo
             x0=window_ms[0] + width / 2,
             dx=width,
             y=lanes.labels,
+            hovertext=np.array(["idle", *phases])[codes + 1],
             hovertemplate="<b>%{y}</b><br>%{hovertext} at %{x:.4~f} ms<extra></extra>",
             colorscale=_colour_steps(phases),
             showscale=False,
             ygap=2 if len(lanes.lanes) <= 100 else 0,
         )
     )
-    # NOTE: Plotly checks lists cell by cell and copies what add_trace is given; an array set here
-    # costs 10 ms instead of 400 for 120,000 cells.
-    figure.data[-1].hovertext = np.array(["idle", *phases])[codes + 1]
     seen = set(np.unique(codes).tolist())
     for code, phase in enumerate(phases):
         if code in seen:
@@ -159,12 +156,12 @@ def _colour_steps(phases: Sequence[str]) -> list[tuple[float, str]]:
     return [((i + edge) / count, colour) for i, colour in enumerate(colours) for edge in (0, 1)]
 
 
-def _mark(figure: go.Figure, window_ms: Window, total_ms: float, style: Style) -> None:
+def _mark(figure: Figure, window_ms: Window, total_ms: float, style: Style) -> None:
     """Dim what lies outside the window and frame the rest."""
     for low, high in ((0.0, window_ms[0]), (window_ms[1], total_ms)):
         if high > low:
             figure.add_vrect(
-                x0=low, x1=high, fillcolor=translucent(style.surface, 0.65), line_width=0
+                x0=low, x1=high, fillcolor=translucent(style.surface, 0.65), line={"width": 0}
             )
     figure.add_vrect(
         x0=window_ms[0],

@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from triosim.analysis.breakdown import CLASSES
 from triosim.explain import Explanation, PathStep, Wait, explain
 from triosim.figures.critical import draw_path
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.gantt import (
     Window,
     clip_window,
@@ -80,7 +79,7 @@ def gantt_bars(
     *,
     path: Sequence[PathStep] = (),
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Every span and every gap of the chosen ranks in the window, cut off at its edges.
 
     `path` is drawn over them: the critical path of `explain`.
@@ -103,7 +102,7 @@ def gantt_bars(
 
 
 def draw_bars(
-    figure: go.Figure,
+    figure: Figure,
     result: Result,
     lanes: Lanes,
     window_ms: Window,
@@ -125,12 +124,10 @@ def draw_bars(
     return True
 
 
-def _dress(
-    figure: go.Figure, result: Result, lanes: Lanes, window: Window, style: Style
-) -> go.Figure:
+def _dress(figure: Figure, result: Result, lanes: Lanes, window: Window, style: Style) -> Figure:
     notes = lines_of(lanes.note)
     set_axes(figure, style, lanes, window, notes)
-    many = len(figure.data) > TWO_LINES
+    many = len(figure.traces) > TWO_LINES
     height = rows_height(len(lanes.lanes), style, extra=5.5 + len(notes) + many)
     finish(figure, style, height=height, revision="gantt-bars")
     if many:
@@ -168,7 +165,7 @@ def _gaps(found: Explanation, lane: Lane, window: Window) -> list[tuple[int, Wai
 
 
 def _draw_spans(
-    figure: go.Figure,
+    figure: Figure,
     result: Result,
     lanes: Lanes,
     tasks: Sequence[Sequence[int]],
@@ -191,7 +188,7 @@ def _draw_spans(
 
 
 def _draw_targets(
-    figure: go.Figure, result: Result, lanes: Lanes, window: Window, style: Style
+    figure: Figure, result: Result, lanes: Lanes, window: Window, style: Style
 ) -> None:
     """What a click on the raster of a window explains."""
     found = explain(result)
@@ -247,7 +244,7 @@ def _whose(result: Result, lane: Lane, task: int) -> str:
 
 
 def _draw_gaps(
-    figure: go.Figure,
+    figure: Figure,
     result: Result,
     lanes: Lanes,
     gaps: Sequence[Sequence[tuple[int, Wait]]],
@@ -293,8 +290,8 @@ def _held_up(result: Result, gap: Wait) -> str:
     return f"<br>before {safe(result.tasks.program.name[gap.before])} can start"
 
 
-def _trace(name: str, bars: _Bars, colour: str, meta: str) -> go.Bar:
-    return go.Bar(
+def _trace(name: str, bars: _Bars, colour: str, meta: str) -> Trace:
+    return bar_trace(
         orientation="h",
         name=name,
         meta=meta,
@@ -309,19 +306,19 @@ def _trace(name: str, bars: _Bars, colour: str, meta: str) -> go.Bar:
     )
 
 
-def _write_names(figure: go.Figure, window: Window, style: Style) -> None:
+def _write_names(figure: Figure, window: Window, style: Style) -> None:
     """Put names on the bars that are wide enough for them."""
     letter_ms = LETTER_PX * style.small * (window[1] - window[0]) / ASSUMED_WIDTH_PX
-    for trace in figure.data:
-        if trace.meta == "gap" or trace.type != "bar":
+    for trace in figure.traces:
+        if trace.get("meta") == "gap" or trace["type"] != "bar":
             continue
         # "autograd::engine::evaluate_function: MmBackward0" is best known by its end.
-        names = [custom[0].rsplit(": ", 1)[-1] for custom in trace.customdata]
-        fits = [x > letter_ms * (len(n) + 2) for n, x in zip(names, trace.x, strict=True)]
+        names = [custom[0].rsplit(": ", 1)[-1] for custom in trace["customdata"]]
+        fits = [x > letter_ms * (len(n) + 2) for n, x in zip(names, trace["x"], strict=True)]
         trace.update(
             text=[name if fit else "" for name, fit in zip(names, fits, strict=True)],
             textposition=["inside" if fit else "none" for fit in fits],
             insidetextanchor="middle",
             textangle=0,
-            insidetextfont={"color": text_on(trace.marker.color), "size": style.small},
+            insidetextfont={"color": text_on(trace["marker"]["color"]), "size": style.small},
         )

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import MICRO, safe, short
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 GRAPH_PX = 230
 ARC = np.linspace(0, np.pi, 17)
 FEW = 8  # nodes with room for large marks
+MOST_EDGED = 60  # bars
 TAKEN_COLOUR = PHASE_COLOURS["optimizer"]
 REFUSED_COLOUR = CLASS_COLOURS["exposed_communication"]
 CALL_COLOUR, ALONE_COLOUR = CLASS_COLOURS["bubble"], CLASS_COLOURS["idle"]
@@ -30,7 +30,7 @@ WAIT_OPACITY = (0.22, 0.42)
 LEAST_GAP_S = 1e-12
 
 
-def fusion_graph(found: Greedy, step: FusionStep, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def fusion_graph(found: Greedy, step: FusionStep, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Nodes in their order, who reads from whom above, the pair that is looked at below.
 
     Nodes of one kernel have one colour; squares are library calls, which take nothing in.
@@ -40,7 +40,7 @@ def fusion_graph(found: Greedy, step: FusionStep, *, style: Style = DEFAULT_STYL
         x = [None if v is None else float(v) for v in _bows(ends)]
         y = [None if v is None else side * float(v) for v in _bows(ends, high=True)]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=x, y=y, mode="lines", name=name, hoverinfo="skip",
                 line={"color": colour, "width": 4 if side < 0 else 1.5},
             )
@@ -48,7 +48,7 @@ def fusion_graph(found: Greedy, step: FusionStep, *, style: Style = DEFAULT_STYL
     size = 30 if len(found.names) <= FEW else 16
     for name, own, colour in _nodes(found, step):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=own,
                 y=[0] * len(own),
                 mode="markers+text",
@@ -123,7 +123,7 @@ def _nodes(found: Greedy, step: FusionStep) -> Iterator[tuple[str, list[int], st
         yield f"kernel {number + 1}", sorted(place[name] for name in group), colour
 
 
-def launch_lanes(lanes: Sequence[Lane], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def launch_lanes(lanes: Sequence[Lane], *, style: Style = DEFAULT_STYLE) -> Figure:
     """CPU and GPU of each way to run the same work, over time in microseconds."""
     labels = [f"{lane.name}, {where}" for lane in lanes for where in ("CPU", "GPU")]
     bars: dict[str, list[tuple[str, float, float]]] = {
@@ -137,18 +137,20 @@ def launch_lanes(lanes: Sequence[Lane], *, style: Style = DEFAULT_STYLE) -> go.F
         "kernel": KERNEL_COLOUR,
         "waits for a launch": translucent(LAUNCH_COLOUR, WAIT_OPACITY[style.dark]),
     }
+    # Around hundreds of kernels on a phone there would be nothing but edges.
+    edge_px = 0.6 if max(map(len, bars.values())) <= MOST_EDGED else 0
     figure = Figure()
     for name, own in bars.items():
         if own:
             figure.add_trace(
-                go.Bar(
+                bar_trace(
                     orientation="h", name=name, meta=name,
                     y=[label for label, _, _ in own],
                     base=[1e6 * start for _, start, _ in own],
                     x=[1e6 * (end - start) for _, start, end in own],
                     marker={
                         "color": colours[name],
-                        "line": {"width": 0.6, "color": style.surface},
+                        "line": {"width": edge_px, "color": style.surface},
                     },
                     hovertemplate=f"%{{y}}<br>{name}: %{{x:.2f}} {MICRO}s from %{{base:.1f}}"
                     "<extra></extra>",
@@ -184,7 +186,7 @@ def _lay_out(lane: Lane, bars: dict[str, list[tuple[str, float, float]]]) -> Non
         launched, free = one.cpu_end_s, one.end_s
 
 
-def break_costs(found: Sequence[Broken], chosen: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def break_costs(found: Sequence[Broken], chosen: str, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Steps with each graph break, launched one by one and replayed."""
     labels = [f"<b>{b.name}</b>" if b.name == chosen else b.name for b in found]
     figure = Figure()
@@ -194,7 +196,7 @@ def break_costs(found: Sequence[Broken], chosen: str, *, style: Style = DEFAULT_
     )
     for name, colour, values in ways:
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 orientation="h", y=labels, x=values, name=name, meta=name,
                 marker={"color": colour},
                 text=[short(value) for value in values], textposition="outside",

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import log10
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, heatmap_trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.style import CLEAR, DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import safe, short
@@ -27,7 +25,7 @@ def ways_by_degree(
     chosen: int | None = None,
     crossover: float | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A line for each way; None where a degree is not possible.
 
     The `chosen` degree has a dotted line, the `crossover` of a formula a dashed one with its value.
@@ -36,7 +34,7 @@ def ways_by_degree(
     for number, (name, values) in enumerate(ways.items()):
         colour = WAY_COLOURS[number % len(WAY_COLOURS)]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=list(degrees), y=list(values), name=safe(name), mode="lines+markers",
                 line={"color": colour, "width": 2},
                 marker={"size": 9, "symbol": SYMBOLS[number % len(SYMBOLS)], "color": colour},
@@ -71,7 +69,7 @@ def ways_by_degree(
 
 def work_bars(
     contiguous: Sequence[float], zigzag: Sequence[float], *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """Each rank's causal work over the mean, both ways to cut the sequence."""
     ranks = list(range(len(contiguous)))
     figure = Figure()
@@ -80,7 +78,7 @@ def work_bars(
         ("zig-zag", zigzag, ZIGZAG),
     ):
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 x=ranks, y=list(values), name=name, marker={"color": colour},
                 hovertemplate=f"rank %{{x}}, {name}: %{{y:.4g}} times the mean<extra></extra>",
             )
@@ -103,7 +101,7 @@ def work_bars(
     return figure
 
 
-def causal_map(owners: Sequence[int], title: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def causal_map(owners: Sequence[int], title: str, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Queries down, keys to the right: the colour of a block is the rank that computes it."""
     count, colours = len(owners), len(GROUP_COLOURS)
     values = [
@@ -114,7 +112,7 @@ def causal_map(owners: Sequence[int], title: str, *, style: Style = DEFAULT_STYL
         [(i + end) / colours, colour] for i, colour in enumerate(GROUP_COLOURS) for end in (0, 1)
     ]
     figure = Figure(
-        go.Heatmap(
+        heatmap_trace(
             z=values, zmin=-0.5, zmax=colours - 0.5, colorscale=scale, showscale=False, xgap=1,
             ygap=1, customdata=[[owner] * count for owner in owners],
             hovertemplate="queries of chunk %{y}, keys of chunk %{x}<br>rank %{customdata}"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import short
@@ -26,12 +24,12 @@ STATE_COLOURS = {name: HELD_COLOURS[name] for name in ("parameters", "gradients"
 LEAST_SHARE = 0.1  # of the axis: a shorter bar has no number
 
 
-def gathered_over_step(curves: Sequence[Gathered], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def gathered_over_step(curves: Sequence[Gathered], *, style: Style = DEFAULT_STYLE) -> Figure:
     """Whole parameters that a GPU holds, against the time."""
     figure = Figure()
     for curve, (colour, dash) in zip(curves, CURVES, strict=False):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[*curve.time_ms, curve.step_ms],
                 y=[*curve.gib, curve.gib[-1]],
                 mode="lines",
@@ -50,17 +48,13 @@ def gathered_over_step(curves: Sequence[Gathered], *, style: Style = DEFAULT_STY
     return figure
 
 
-def state_by_split(
-    found: Sequence[Split], chosen: int, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+def state_by_split(found: Sequence[Split], chosen: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """What a GPU holds of the state, by how the same GPUs are split."""
     parts = {name: [split.state_gib[name] for split in found] for name in STATE_COLOURS}
     return _stacked(found, chosen, parts, STATE_COLOURS, "state on a GPU (GiB)", style)
 
 
-def sent_by_split(
-    found: Sequence[Split], chosen: int, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+def sent_by_split(found: Sequence[Split], chosen: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """What a GPU sends in a step, by how the same GPUs are split."""
     kinds = ("all-gather", "reduce-scatter", "all-reduce")
     parts = {kind: [split.sent_gb.get(kind, 0.0) for split in found] for kind in kinds}
@@ -74,7 +68,7 @@ def _stacked(
     colours: Mapping[str, str],
     title: str,
     style: Style,
-) -> go.Figure:
+) -> Figure:
     labels = [_label(split, chosen) for split in found]
     totals = [sum(values) for values in zip(*parts.values(), strict=True)]
     most = max(totals) or 1.0
@@ -82,7 +76,7 @@ def _stacked(
     for name, values in parts.items():
         colour = colours[name]
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 orientation="h", y=labels, x=list(values), name=name, meta=name,
                 marker={"color": colour, "line": {"width": 0}},
                 text=[short(v, 3) if v >= LEAST_SHARE * most else "" for v in values],
@@ -108,7 +102,7 @@ def _label(split: Split, chosen: int) -> str:
     return f"<b>{text}</b>" if split.shard == chosen else text
 
 
-def _beside(figure: go.Figure, label: str, value: float, style: Style) -> None:
+def _beside(figure: Figure, label: str, value: float, style: Style) -> None:
     figure.add_annotation(
         x=value, y=label, text=f"<b>{short(value, 3)}</b>", showarrow=False, xanchor="left",
         xshift=5, font={"size": style.font_size, "color": style.text},
@@ -122,7 +116,7 @@ def pieces_by_rank(
     *,
     all_ranks: int,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Which parameters' elements each rank holds; padding is grey and hatched.
 
     `ranks` of `all_ranks` are drawn, the first ones.
@@ -135,7 +129,7 @@ def pieces_by_rank(
             continue
         colour = GROUP_COLOURS[number % len(GROUP_COLOURS)] if name else PADDING_COLOUR
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 orientation="h",
                 y=[labels[piece.rank] for piece in own],
                 x=[piece.elements for piece in own],
@@ -162,13 +156,13 @@ def pieces_by_rank(
 
 def gather_bars(
     times_ms: Mapping[str, float], block_ms: float, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """One block's all-gather on each network, and the computing that it can hide behind."""
     rows = {**times_ms, "the block computes": block_ms}
     labels = list(rows)
     colours = [STEP_COLOURS["all-gather"]] * len(times_ms) + [PHASE_COLOURS["forward"]]
     figure = Figure(
-        go.Bar(
+        bar_trace(
             orientation="h", y=labels, x=list(rows.values()), marker={"color": colours},
             hovertemplate="%{y}: %{x:.3f} ms<extra></extra>",
         )

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, heatmap_trace
 from triosim.figures.style import CLEAR, DEFAULT_STYLE, MAX_HEIGHT, Style, finish
 from triosim.figures.train_colours import GROUP_COLOURS
 
 ROW_PX = 26
 
 
-def heads_by_rank(heads: int, kv_heads: int, tp: int, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def heads_by_rank(heads: int, kv_heads: int, tp: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """A column for each rank: its query heads, then its K and V heads, coloured by KV head.
 
     Query heads are divided; of KV heads each rank needs a whole one, so that some are copied.
@@ -34,7 +32,7 @@ def heads_by_rank(heads: int, kv_heads: int, tp: int, *, style: Style = DEFAULT_
         [(i + end) / count, colour] for i, colour in enumerate(GROUP_COLOURS) for end in (0, 1)
     ]
     figure = Figure(
-        go.Heatmap(
+        heatmap_trace(
             x=ranks, y=rows, z=[[group % count for group in row] for row in groups], zmin=-0.5,
             zmax=count - 0.5, colorscale=scale, showscale=False, xgap=3, ygap=3, text=texts,
             texttemplate="%{text}" if tp <= 16 else "",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import CLASS_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
-from triosim.figures.text import safe, time_text
+from triosim.figures.text import safe, short, time_text
 from triosim.figures.train_colours import roomy_legend, step_colour
 from triosim.lab.layer_run import LayerRun
 
@@ -19,7 +17,7 @@ LANE_PX = 30
 MOVES = 0.42
 
 
-def layer_lanes(runs: Mapping[str, LayerRun], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def layer_lanes(runs: Mapping[str, LayerRun], *, style: Style = DEFAULT_STYLE) -> Figure:
     """For each plan two lanes on one time axis: kernels above, transfers below."""
     figure = Figure()
     labels = [safe(name) for name in runs]
@@ -57,8 +55,8 @@ def layer_lanes(runs: Mapping[str, LayerRun], *, style: Style = DEFAULT_STYLE) -
     return roomy_legend(figure, style)
 
 
-def _bars(phase: str, own: Sequence[tuple[float, float, float, str, str]]) -> go.Bar:
-    return go.Bar(
+def _bars(phase: str, own: Sequence[tuple[float, float, float, str, str]]) -> Trace:
+    return bar_trace(
         x=[end - start for _, start, end, _, _ in own],
         base=[start for _, start, _, _, _ in own],
         y=[lane for lane, *_ in own],
@@ -82,7 +80,7 @@ def stacked_times(
     *,
     crossing: int | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Computing and waiting for transfers side by side for several plans.
 
     From the bar `crossing` on a plan reaches beyond a host.
@@ -94,7 +92,7 @@ def stacked_times(
         ("waiting for transfers", exposed_ms, CLASS_COLOURS["exposed_communication"]),
     ):
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 x=places, y=list(values), name=name, marker={"color": colour},
                 customdata=list(labels),
                 hovertemplate=f"%{{customdata}}<br>{name}: %{{y:.4g}} ms<extra></extra>",
@@ -103,7 +101,7 @@ def stacked_times(
     totals = [busy + waited for busy, waited in zip(busy_ms, exposed_ms, strict=True)]
     for place, total in enumerate(totals):
         figure.add_annotation(
-            x=place, y=total, text=f"<b>{time_text(total)}</b>", showarrow=False, yshift=11,
+            x=place, y=total, text=f"<b>{short(total, 3)}</b>", showarrow=False, yshift=11,
             font={"size": style.font_size, "color": style.text},
         )  # fmt: skip
     if crossing is not None and crossing < len(labels):

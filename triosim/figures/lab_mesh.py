@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.style import DEFAULT_STYLE, MAX_HEIGHT, Style, finish, legend_entry
 from triosim.figures.train_colours import GROUP_COLOURS
 from triosim.mesh import DeviceMesh, Partial, Placement, blocks
@@ -43,7 +41,7 @@ def mesh_shards(
     placements: Sequence[Placement],
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Ranks as they stand in the mesh, each with the whole tensor and what it holds of it coloured.
 
     Dim 0 goes down, dim 1 to the right, dim 2 is a strip below; ranks that hold the same have the
@@ -71,7 +69,7 @@ def mesh_shards(
     figure.add_trace(_labels(held, places, style, sides[1] + strip if written else None))
     if summed:
         entry = legend_entry("an addend: the sum is still to come", style.muted)
-        entry.marker.symbol = "hash-open"
+        entry["marker"]["symbol"] = "hash-open"
         figure.add_trace(entry)
     room = ROOM[written]
     height = min(MAX_HEIGHT, rows * room * CELL_PX) + 16 + 26 * summed
@@ -149,27 +147,27 @@ def _outline(boxes: Sequence[Box]) -> tuple[list[float | None], list[float | Non
     return x, y
 
 
-def _boxes(boxes: Sequence[Box], style: Style) -> go.Scatter:
+def _boxes(boxes: Sequence[Box], style: Style) -> Trace:
     x, y = _outline(boxes)
-    return go.Scatter(
+    return scatter_trace(
         x=x, y=y, mode="lines", fill="toself", fillcolor=style.grid, hoverinfo="skip",
         line={"color": style.muted, "width": 1}, showlegend=False,
     )  # fmt: skip
 
 
-def _filled(boxes: Sequence[Box], colour: str, style: Style, *, hatched: bool) -> go.Scatter:
+def _filled(boxes: Sequence[Box], colour: str, style: Style, *, hatched: bool) -> Trace:
     x, y = _outline(boxes)
     pattern = {"shape": "/", "fgcolor": colour, "bgcolor": style.surface, "size": 7}
-    return go.Scatter(
+    return scatter_trace(
         x=x, y=y, mode="lines", fill="toself", fillcolor=colour, hoverinfo="skip",
         fillpattern={**pattern, "solidity": 0.55} if hatched else None,
         line={"color": style.text, "width": 1}, showlegend=False,
     )  # fmt: skip
 
 
-def _hover(mesh: DeviceMesh, held: dict[int, Block], places: Sequence[Point]) -> go.Scatter:
+def _hover(mesh: DeviceMesh, held: dict[int, Block], places: Sequence[Point]) -> Trace:
     coordinates = mesh.coordinates(list(held)).tolist()
-    return go.Scatter(
+    return scatter_trace(
         x=[x + SIDE / 2 for x, _ in places],
         y=[y + SIDE / 2 for _, y in places],
         mode="markers",
@@ -186,7 +184,7 @@ def _hover(mesh: DeviceMesh, held: dict[int, Block], places: Sequence[Point]) ->
 
 def _labels(
     held: dict[int, Block], places: Sequence[Point], style: Style, below: float | None
-) -> go.Scatter:
+) -> Trace:
     """The number of a rank above its drawing, its ranges `below` where there is room."""
     texts = [(x, y, f"<b>{rank}</b>") for rank, (x, y) in zip(held, places, strict=True)]
     where = ["top right"] * len(texts)
@@ -195,7 +193,7 @@ def _labels(
         texts += [(x, y + below + 0.04, ranges_text(block)) for block, (x, y) in ranges]
         where += ["bottom right"] * len(held)
     x, y, text = zip(*texts, strict=True) if texts else ((), (), ())
-    return go.Scatter(
+    return scatter_trace(
         x=x, y=y, text=text, textposition=where, mode="text", hoverinfo="skip", showlegend=False,
         textfont={"size": style.font_size, "color": style.text}, cliponaxis=False,
     )  # fmt: skip

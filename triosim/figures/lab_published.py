@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
-
 from triosim.figures.answer_axis import PUBLISHED_COLOUR, SIMULATION_COLOUR
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import safe, short
 
@@ -26,15 +24,13 @@ class RunRow:
     high: float | None = None
 
 
-def beside_published(
-    rows: Sequence[RunRow], unit: str, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+def beside_published(rows: Sequence[RunRow], unit: str, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Published and simulated values on one axis from 0; the error is written beside them."""
     figure = Figure()
     labels = [safe(row.label) for row in rows]
     known = [row for row in rows if row.published is not None]
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[row.published for row in known], y=[safe(row.label) for row in known],
             mode="markers", name="Published",
             marker={
@@ -52,7 +48,7 @@ def beside_published(
             "arrayminus": [row.simulated - (row.low or 0) for row in rows],
         }  # fmt: skip
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[row.simulated for row in rows], y=labels, mode="markers", name="Simulated",
             marker={
                 "symbol": "circle", "size": 12, "color": SIMULATION_COLOUR,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, scatter_trace
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import digits, short
@@ -30,7 +28,7 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross")
 
 def bytes_by_mode(
     kept_gb: Mapping[str, float], chosen: str, *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """What one layer keeps under each mode, with its share of what the first one keeps."""
     labels = [f"<b>{name}</b>" if name == chosen else name for name in kept_gb]
     whole = next(iter(kept_gb.values())) or 1.0
@@ -43,7 +41,7 @@ def bytes_by_mode(
     return _finish_bars(figure, labels, "kept of one layer (GB)", 1.45 * whole, style)
 
 
-def bytes_by_item(items: Sequence[Item], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def bytes_by_item(items: Sequence[Item], *, style: Style = DEFAULT_STYLE) -> Figure:
     """What a layer keeps where nothing runs again; what grows with s squared has its colour."""
     figure = Figure()
     labels = [item.name for item in items]
@@ -52,7 +50,7 @@ def bytes_by_item(items: Sequence[Item], *, style: Style = DEFAULT_STYLE) -> go.
         own = [item for item in items if item.squared == squared]
         if own:
             figure.add_trace(
-                go.Bar(
+                bar_trace(
                     orientation="h", y=[item.name for item in own], x=[item.gb for item in own],
                     name=name, meta=name, marker={"color": colour},
                     hovertemplate="%{y}: %{x:.4g} GB<extra></extra>",
@@ -65,7 +63,7 @@ def bytes_by_item(items: Sequence[Item], *, style: Style = DEFAULT_STYLE) -> go.
     return figure.update_layout(showlegend=True)
 
 
-def layers(kept_gib: Sequence[float], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def layers(kept_gib: Sequence[float], *, style: Style = DEFAULT_STYLE) -> Figure:
     """What every layer keeps; those that keep least while others keep more run again."""
     least, most = min(kept_gib), max(kept_gib)
     again = [kept < most for kept in kept_gib] if most > least else [False] * len(kept_gib)
@@ -74,7 +72,7 @@ def layers(kept_gib: Sequence[float], *, style: Style = DEFAULT_STYLE) -> go.Fig
         own = [layer for layer, is_again in enumerate(again) if is_again == flag]
         if own:
             figure.add_trace(
-                go.Bar(
+                bar_trace(
                     x=own, y=[kept_gib[layer] for layer in own], name=name, meta=name,
                     marker={"color": colour},
                     hovertemplate="layer %{x}: %{y:.3f} GiB<extra></extra>",
@@ -96,7 +94,7 @@ def speed_for_memory(
     buys: str,
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Throughput against memory: a line for each mode, over what is bought ("batch", "shards").
 
     Right of the capacity marks are hollow: that does not fit.
@@ -106,7 +104,7 @@ def speed_for_memory(
     for mode, colour, symbol in zip(modes, MODE_COLOURS, SYMBOLS, strict=False):
         own = [point for point in found if point.mode == mode]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[p.peak_gib for p in own],
                 y=[p.tokens_per_s for p in own],
                 mode="lines+markers+text",
@@ -152,16 +150,16 @@ _BOUGHT = {"batch": "micro-batch", "shards": "shards"}
 
 def _bars(
     labels: Sequence[str], values: Sequence[float], colours: Sequence[str], style: Style
-) -> go.Figure:
+) -> Figure:
     return Figure(
-        go.Bar(
+        bar_trace(
             orientation="h", y=list(labels), x=list(values), marker={"color": list(colours)},
             hovertemplate="%{y}: %{x:.4g} GB<extra></extra>",
         )
     )  # fmt: skip
 
 
-def _beside(figure: go.Figure, label: str, value: float, text: str, style: Style) -> None:
+def _beside(figure: Figure, label: str, value: float, text: str, style: Style) -> None:
     figure.add_annotation(
         x=value, y=label, text=text, showarrow=False, xanchor="left", xshift=5,
         font={"size": style.font_size, "color": style.text},
@@ -169,8 +167,8 @@ def _beside(figure: go.Figure, label: str, value: float, text: str, style: Style
 
 
 def _finish_bars(
-    figure: go.Figure, labels: list[str], title: str, most: float, style: Style
-) -> go.Figure:
+    figure: Figure, labels: list[str], title: str, most: float, style: Style
+) -> Figure:
     height = rows_height(len(labels), style, extra=5)
     finish(figure, style, height=height, revision=f"{title} {len(labels)}")
     return figure.update_layout(

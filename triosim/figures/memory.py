@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-import plotly.graph_objects as go
 
 from triosim.analysis.memory import MemoryCurve
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.text import memory_text, share_text, time_text
@@ -24,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-def memory_figure(result: Result, rank: int, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def memory_figure(result: Result, rank: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Stacked steps of one rank's memory, its peak, and the capacity."""
     curve = result.memory[result.class_of(rank)]
     unit, name = (GIB, "GiB") if curve.peak_bytes >= 0.1 * GIB else (MIB, "MiB")
@@ -72,7 +71,7 @@ def keep(time_s: Floats, total: Integers, limit: int = MAX_POINTS) -> Integers:
     return drawn
 
 
-def _layers(curve: MemoryCurve, total_ms: float, unit: float, name: str) -> Iterator[go.Scatter]:
+def _layers(curve: MemoryCurve, total_ms: float, unit: float, name: str) -> Iterator[Trace]:
     """One area for each category that is ever in use, each on top of the one before."""
     kept = keep(curve.time_s, curve.total_bytes)
     time = np.append(curve.time_s[kept] * 1e3, total_ms)
@@ -84,7 +83,7 @@ def _layers(curve: MemoryCurve, total_ms: float, unit: float, name: str) -> Iter
         own = levels[kept] / unit
         own = np.append(own, own[-1])
         below = below + own
-        yield go.Scatter(
+        yield scatter_trace(
             x=time,
             y=below.astype(np.float32),
             customdata=own.astype(np.float32),
@@ -99,10 +98,10 @@ def _layers(curve: MemoryCurve, total_ms: float, unit: float, name: str) -> Iter
         fill = "tonexty"
 
 
-def _mark_peak(figure: go.Figure, curve: MemoryCurve, unit: float, style: Style) -> None:
+def _mark_peak(figure: Figure, curve: MemoryCurve, unit: float, style: Style) -> None:
     time_ms, peak = curve.peak_time_s * 1e3, curve.peak_bytes
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[time_ms],
             y=[peak / unit],
             mode="markers",
@@ -114,11 +113,11 @@ def _mark_peak(figure: go.Figure, curve: MemoryCurve, unit: float, style: Style)
     )
 
 
-def _draw_capacity(figure: go.Figure, capacity: float, style: Style) -> None:
+def _draw_capacity(figure: Figure, capacity: float, style: Style) -> None:
     figure.add_hline(y=capacity, line={"color": style.text, "width": 1.5, "dash": "dash"})
 
 
-def _sum_up(figure: go.Figure, peak: int, capacity: int, style: Style) -> None:
+def _sum_up(figure: Figure, peak: int, capacity: int, style: Style) -> None:
     figure.add_annotation(
         text=(
             f"capacity {memory_text(capacity)}, peak {memory_text(peak)} "

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.network_places import MAX_ROWS, Places, place_network
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on
 from triosim.figures.places import Point
@@ -47,7 +46,7 @@ def network_figure(
     *,
     sides: Sequence[int] = (),
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """The topology; with `shares` of an array of `size_bytes` on each link, their load as heat.
 
     `sides` are those of a grid, as in `place_network`.
@@ -168,7 +167,7 @@ def _width(bytes_per_s: float, pairs: Sequence[Pair]) -> float:
     return low + (high - low) * part * min(1.0, 120 / len(pairs) + 0.35)
 
 
-def _draw_links(figure: go.Figure, pairs: Sequence[Pair], places: Places, style: Style) -> None:
+def _draw_links(figure: Figure, pairs: Sequence[Pair], places: Places, style: Style) -> None:
     """One trace for each heat and width, so that 2,000 links are still a few traces."""
     kinds: dict[tuple[int, float], list[Pair]] = {}
     for pair in pairs:
@@ -178,7 +177,7 @@ def _draw_links(figure: go.Figure, pairs: Sequence[Pair], places: Places, style:
     for (level, speed), own in sorted(kinds.items()):
         points = [point for pair in own for point in (*_curve(places, pair.ends), (None, None))]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[x for x, _ in points],
                 y=[y for _, y in points],
                 mode="lines",
@@ -198,12 +197,12 @@ def _draw_links(figure: go.Figure, pairs: Sequence[Pair], places: Places, style:
     _draw_hovers(figure, pairs, places)
 
 
-def _draw_hovers(figure: go.Figure, pairs: Sequence[Pair], places: Places) -> None:
+def _draw_hovers(figure: Figure, pairs: Sequence[Pair], places: Places) -> None:
     """Something to point at on each link: nearer to the lower end, where links do not meet."""
     curves = [_curve(places, pair.ends) for pair in pairs]
     spots = [_between(c[0], c[1]) if len(c) == 2 else c[len(c) // 2] for c in curves]
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[x for x, _ in spots],
             y=[y for _, y in spots],
             mode="markers",
@@ -238,7 +237,7 @@ def _curve(places: Places, ends: tuple[int, int]) -> list[Point]:
     ]
 
 
-def _draw_nodes(figure: go.Figure, topology: Topology, places: Places, style: Style) -> None:
+def _draw_nodes(figure: Figure, topology: Topology, places: Places, style: Style) -> None:
     gpus = [node for node in places.at if places.level[node] == 0]
     switches = [node for node in places.at if places.level[node] > 0]
     room = _room_px(places)
@@ -271,7 +270,7 @@ def _draw_nodes(figure: go.Figure, topology: Topology, places: Places, style: St
 
 
 def _scatter(
-    figure: go.Figure,
+    figure: Figure,
     topology: Topology,
     places: Places,
     nodes: Sequence[int],
@@ -283,7 +282,7 @@ def _scatter(
     meta: str,
 ) -> None:
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[places.at[node][0] for node in nodes],
             y=[places.at[node][1] for node in nodes],
             mode="markers+text",
@@ -309,7 +308,7 @@ def _room_px(places: Places) -> float:
     return min(ASSUMED_WIDTH_PX / wide, 330 / high) * places.pitch
 
 
-def _label_rows(figure: go.Figure, places: Places, style: Style) -> None:
+def _label_rows(figure: Figure, places: Places, style: Style) -> None:
     """What stands on each level and how many of it there are, at the left edge."""
     if places.same_scale:
         return
@@ -354,7 +353,7 @@ def _caption(places: Places) -> list[str]:
     return found
 
 
-def _set_axes(figure: go.Figure, places: Places, caption: Sequence[str], style: Style) -> None:
+def _set_axes(figure: Figure, places: Places, caption: Sequence[str], style: Style) -> None:
     xs, ys = ([point[k] for point in places.at.values()] for k in (0, 1))
     pad = 0.28 if places.same_scale and max(map(abs, xs)) < 1.5 else 0.7
     wide = pad + (0.0 if places.same_scale else 0.06 * (max(xs) - min(xs)) + 0.4)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import digits, share_text, time_text, words
@@ -27,7 +25,7 @@ def setup_figure(
     here_ms: float,
     break_even_ms: float | None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """The step with circuits against their set-up time, and the step over electrical links.
 
     `optical` holds (set-up in ms, step in ms), set-up rising from 0.
@@ -39,7 +37,7 @@ def setup_figure(
         ("electrical", [electrical_ms] * len(xs), PHASE_COLOURS["fetch"]),
     ):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=xs, y=ys, mode="lines", name=name, line={"color": colour, "width": 2.5},
                 hovertemplate=f"{name}: step of %{{y:.5g}} ms at a set-up of %{{x:.4g}} ms"
                 "<extra></extra>",
@@ -57,9 +55,9 @@ def setup_figure(
     return finish(figure, style, height=round(22 * style.font_size), revision="setup")
 
 
-def _break_even(at_ms: float, step_ms: float, end_ms: float, style: Style) -> go.Scatter:
+def _break_even(at_ms: float, step_ms: float, end_ms: float, style: Style) -> Trace:
     """A point where the lines meet, labelled where neither of them runs."""
-    return go.Scatter(
+    return scatter_trace(
         x=[at_ms],
         y=[step_ms],
         mode="markers+text",
@@ -78,12 +76,12 @@ def goodput_figure(
     marks: Mapping[str, float],
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Goodput against the work between two checkpoints, (seconds, share); `marks` are intervals."""
     figure = Figure()
     if curve:
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[seconds / 60 for seconds, _ in curve],
                 y=[100 * share for _, share in curve],
                 mode="lines",
@@ -97,7 +95,7 @@ def goodput_figure(
         for name, seconds in marks.items():
             colour, dash = (style.text, "solid") if name == "chosen" else (style.muted, "dash")
             figure.add_trace(
-                go.Scatter(
+                scatter_trace(
                     x=[seconds / 60] * 2,
                     y=[0, 100],
                     mode="lines",
@@ -122,13 +120,13 @@ def goodput_figure(
     return figure
 
 
-def shares_figure(shares: Mapping[str, float], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def shares_figure(shares: Mapping[str, float], *, style: Style = DEFAULT_STYLE) -> Figure:
     """One bar of a run's time, cut into useful work and losses that sum to 1."""
     figure = Figure()
     for name, share in shares.items():
         colour = SHARE_COLOURS[name]
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 x=[100 * share],
                 y=[""],
                 orientation="h",

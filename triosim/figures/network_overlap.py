@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, scatter_trace
 from triosim.figures.palette import PHASE_COLOURS, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import bytes_text, safe, time_text
@@ -38,14 +37,14 @@ class Usage:
 
 def overlap_gantt(
     names: tuple[str, str], spans: Sequence[Span], *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """One bar for each collective alone and together."""
     rows = list(dict.fromkeys(span.row for span in spans))
     figure = Figure()
     for which, name in enumerate(names):
         own = [span for span in spans if span.which == which]
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 base=[span.start_s * 1e3 for span in own],
                 x=[(span.end_s - span.start_s) * 1e3 for span in own],
                 y=[span.row for span in own],
@@ -79,19 +78,20 @@ def overlap_gantt(
 
 def usage_figure(
     names: tuple[str, str], links: Sequence[Usage], *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """One panel for each link: the rates of both collectives on top of each other."""
     shown = links[:MAX_LINKS]
     titles = [f"{safe(link.name)}, {bytes_text(link.bytes_per_s)}/s" for link in shown]
-    figure = make_subplots(
+    panels = make_subplots(
         rows=max(1, len(shown)), cols=1, shared_xaxes=True, subplot_titles=titles,
         vertical_spacing=0.28 / max(1, len(shown)),
     )  # fmt: skip
+    figure = Figure(panels)
     for number, link in enumerate(shown, start=1):
         for which, name in enumerate(names):
             x, y = _stairs(link, which)
             figure.add_trace(
-                go.Scatter(
+                scatter_trace(
                     x=x,
                     y=y,
                     mode="lines",

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import bytes_text, digits, time_text
@@ -39,7 +37,7 @@ def size_figure(
     here: float | None = None,
     calibrated: Curve = (),
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """`curves` holds (bytes, seconds) of each algorithm; `quantity` is time, algbw or busbw.
 
     `best` are the algorithms that are fastest, each with the size in bytes from which it is; below
@@ -56,8 +54,8 @@ def size_figure(
     fastest = _envelope(curves)
     if len(curves) > 1:
         halo = {"color": translucent("#D1BC00", 0.45), "width": 9}
-        figure.add_trace(_line("fastest", fastest, quantity, factor, halo).update(hoverinfo="skip"))
-        figure.data = (figure.data[-1], *figure.data[:-1])
+        below = _line("fastest", fastest, quantity, factor, halo) | {"hoverinfo": "skip"}
+        figure.traces.insert(0, below)
     if calibrated:
         look = {"color": style.text, "width": 2.2, "dash": "dot"}
         figure.add_trace(_line("calibrated", calibrated, quantity, factor, look))
@@ -73,11 +71,11 @@ def size_figure(
     _set_axes(figure, (low, high), quantity, style)
     finish(figure, style, height=round(33 * style.font_size), revision=f"sizes {quantity}")
     # Up to twelve entries, in three lines of a page.
-    lines = {"maxheight": 3 * 1.75 * style.font_size, "font_size": style.small}
+    lines = {"maxheight": 3 * 1.75 * style.font_size, "font": {"size": style.small}}
     return figure.update_layout(legend=lines)
 
 
-def _set_axes(figure: go.Figure, limits: tuple[float, float], quantity: str, style: Style) -> None:
+def _set_axes(figure: Figure, limits: tuple[float, float], quantity: str, style: Style) -> None:
     low, high = limits
     title = "time" if quantity == "time" else f"{quantity} (GB/s)"
     ticks = [10.0**k for k in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
@@ -115,9 +113,9 @@ def _value(size: float, seconds: float, quantity: str, factor: float) -> float |
 
 def _line(
     name: str, curve: Curve, quantity: str, factor: float, look: Mapping[str, object]
-) -> go.Scatter:
+) -> Trace:
     values = [_value(size, seconds, quantity, factor) for size, seconds in curve]
-    return go.Scatter(
+    return scatter_trace(
         x=[size for size, _ in curve],
         y=values,
         mode="lines",
@@ -138,7 +136,7 @@ def _rate(value: float | None, quantity: str) -> str:
 
 
 def _regions(
-    figure: go.Figure, low: float, high: float, latency_until: float | None, style: Style
+    figure: Figure, low: float, high: float, latency_until: float | None, style: Style
 ) -> None:
     """Where latency takes most of the fastest time, and where bytes do."""
     if latency_until is None:
@@ -152,7 +150,7 @@ def _regions(
         if math.log10(end / start) < 0.3:
             continue
         figure.add_vrect(
-            x0=start, x1=end, fillcolor=translucent(colour, 0.1), line_width=0, layer="below"
+            x0=start, x1=end, fillcolor=translucent(colour, 0.1), line={"width": 0}, layer="below"
         )
         figure.add_annotation(
             text=text,
@@ -167,7 +165,7 @@ def _regions(
 
 
 def _marks(
-    figure: go.Figure,
+    figure: Figure,
     best: Sequence[tuple[float, str]],
     fastest: Curve,
     quantity: str,
@@ -181,7 +179,7 @@ def _marks(
         return
     values = [_value(size, _at(fastest, size), quantity, factor) for size, _ in found]
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[size for size, _ in found],
             y=values,
             mode="markers+text",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -24,7 +23,7 @@ _COLOURS = {
 }
 
 
-def overlay_figure(overlay: Overlay, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def overlay_figure(overlay: Overlay, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Two rows for each lane of a rank, measured above predicted; its error stands behind them.
 
     At most `MAX_RANKS` ranks are drawn.
@@ -32,7 +31,7 @@ def overlay_figure(overlay: Overlay, *, style: Style = DEFAULT_STYLE) -> go.Figu
     ranks = [one.rank for one in overlay.measured.ranks][:MAX_RANKS]
     whole_ms = max(overlay.measured_ms, overlay.predicted_ms)
     errors = overlay.frame.set_index(["rank", "lane"])["error"]
-    figure = go.Figure()
+    figure = Figure()
     labels, notes = [], []
     for rank in ranks:
         for lane in LANES:
@@ -68,7 +67,7 @@ def _note(label: str, error: float, style: Style) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _bars(overlay: Overlay, ranks: list[int], lane: str, source: str, whole_ms: float) -> go.Bar:
+def _bars(overlay: Overlay, ranks: list[int], lane: str, source: str, whole_ms: float) -> Trace:
     spans = overlay.spans
     spans = spans[(spans["lane"] == lane) & (spans["source"] == source)]
     base: list[float] = []
@@ -88,7 +87,7 @@ def _bars(overlay: Overlay, ranks: list[int], lane: str, source: str, whole_ms: 
             rows.append(_label(rank, lane, source))
             texts.append(f"{safe(name)}{more}<br>{time_text(end - start)} at {short(start)} ms")
     colour = _COLOURS[lane]
-    return go.Bar(
+    return bar_trace(
         base=base,
         x=width,
         y=rows,

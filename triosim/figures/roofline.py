@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import PHASE_COLOURS, translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -40,7 +39,7 @@ def roofline_scatter(
     *,
     style: Style = DEFAULT_STYLE,
     height: int | None = None,
-) -> go.Figure:
+) -> Figure:
     """One point for each operator that computes, as large as its time; the roof is the GPU's.
 
     `operators` has one row each with name, phase, module, kind, dtype, time_ms, flops and
@@ -102,7 +101,7 @@ def _log_axis(style: Style, title: str, limits: tuple[float, float]) -> dict[str
 
 
 def _draw_roof(
-    figure: go.Figure,
+    figure: Figure,
     gpu: Gpu,
     dtypes: Sequence[str],
     ranges: tuple[tuple[float, float], tuple[float, float]],
@@ -117,7 +116,7 @@ def _draw_roof(
         inside = left < math.log10(ridge) < right
         xs = [10**left, *([ridge] if inside else []), 10**right]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=xs,
                 y=[min(slope * x, peak) for x in xs],
                 mode="lines",
@@ -140,7 +139,7 @@ def _draw_roof(
         _label(figure, style, text, x, x + math.log10(slope))
 
 
-def _label(figure: go.Figure, style: Style, text: str, x: float, y: float) -> None:
+def _label(figure: Figure, style: Style, text: str, x: float, y: float) -> None:
     """A label just above a place given by its decimal logarithms."""
     figure.add_annotation(
         text=text,
@@ -156,12 +155,12 @@ def _label(figure: go.Figure, style: Style, text: str, x: float, y: float) -> No
 
 def _points(
     phase: str, rows: pd.DataFrame, x: pd.Series, y: pd.Series, total_ms: float, style: Style
-) -> go.Scatter:
+) -> Trace:
     longest = float(rows["time_ms"].max())
     shares = rows["time_ms"] / max(longest, total_ms / 20 or 1.0)
     columns = ("name", "module", "dtype", "time_ms")
     facts = zip(*(rows[name].tolist() for name in columns), x.tolist(), y.tolist(), strict=True)
-    return go.Scatter(
+    return scatter_trace(
         x=x.to_numpy(),
         y=y.to_numpy(),
         mode="markers",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, mixed, text_on, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, value_axis
 from triosim.figures.text import short
@@ -30,12 +28,12 @@ MAX_ROW_PX, MIN_ROW_PX, GRID_PX = 44, 20, 300
 
 def schedule_grid(
     result: PipelineResult, unit: str = "units of time", *, style: Style = DEFAULT_STYLE
-) -> go.Figure:
+) -> Figure:
     """A row for each stage; the number in a cell is its micro-batch."""
     schedule = result.schedule
     labels = [f"stage {stage}" for stage in range(schedule.stages)]
     figure = Figure(
-        go.Bar(
+        bar_trace(
             x=[result.makespan] * schedule.stages, y=labels, base=0, orientation="h", name="idle",
             hoverinfo="skip", width=ROW_SHARE,
             marker={"color": translucent(CLASS_COLOURS["bubble"], 0.28)},
@@ -64,7 +62,7 @@ def _groups(result: PipelineResult) -> list[tuple[str, int]]:
 
 def _cells(
     result: PipelineResult, kind: str, chunk: int, labels: Sequence[str], style: Style
-) -> go.Bar:
+) -> Trace:
     """All cells of a kind and chunk; numbers in them where there are not too many."""
     timeline, colour = result.timeline, _colour(kind, chunk)
     own = timeline[(timeline["kind"] == kind) & (timeline["chunk"] == chunk)]
@@ -72,7 +70,7 @@ def _cells(
     numbers = _texts(own["microbatch"].tolist(), own["backward_microbatch"].tolist())
     labelled = len(timeline) <= MAX_LABELS
     where = f", chunk {chunk}" if result.schedule.chunks > 1 else ""
-    return go.Bar(
+    return bar_trace(
         x=[b - a for a, b in zip(start, end, strict=True)],
         base=start,
         y=[labels[stage] for stage in own["stage"].tolist()],

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace, scatter_trace
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS, text_on
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, row_axis, rows_height, value_axis
 from triosim.figures.text import short
@@ -20,12 +18,12 @@ OF_TOTAL_COLOUR = CLASS_COLOURS["bubble"]
 OF_IDEAL_COLOUR = CLASS_COLOURS["exposed_communication"]
 
 
-def memory_by_stage(held: Sequence[float], unit: str, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def memory_by_stage(held: Sequence[float], unit: str, *, style: Style = DEFAULT_STYLE) -> Figure:
     """The most activations that each stage holds."""
     labels = [f"stage {stage}" for stage in range(len(held))]
     colour = CATEGORY_COLOURS["activations"]
     figure = Figure(
-        go.Bar(
+        bar_trace(
             x=list(held),
             y=labels,
             orientation="h",
@@ -56,7 +54,7 @@ def speed_for_memory(
     unit: str,
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Schedules by name: (memory of the fullest stage, share of the time that is computing)."""
     figure = Figure()
     groups = {"chosen": [chosen], "other schedules": [n for n in points if n != chosen]}
@@ -64,7 +62,7 @@ def speed_for_memory(
         colour = PHASE_COLOURS["backward"] if name == "chosen" else CLASS_COLOURS["bubble"]
         members = [member for member in members if member in points]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[points[member][0] for member in members],
                 y=[points[member][1] * 100 for member in members],
                 mode="markers",
@@ -126,7 +124,7 @@ def bubble_for_microbatches(
     most: float | None,
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """The bubble, simulated (dots) and by formula (lines), counted both ways; shares of 1."""
     figure = Figure()
     p = stages - 1
@@ -137,13 +135,13 @@ def bubble_for_microbatches(
     )  # fmt: skip
     for name, colour, simulated, formula in ways:
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=list(counts), y=[100 * v for v in formula], mode="lines", name=name,
                 line={"color": colour, "width": 2}, hoverinfo="skip",
             )
         )  # fmt: skip
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=list(counts), y=[100 * v for v in simulated], mode="markers", showlegend=False,
                 marker={"color": colour, "size": 8},
                 hovertemplate="m = %{x}: %{y:.1f} % " + name.partition(",")[0] + "<extra></extra>",
@@ -152,12 +150,16 @@ def bubble_for_microbatches(
     if most is not None:
         figure.add_hline(
             y=100 * most, line={"color": style.muted, "dash": "dot", "width": 1.5},
+            annotation_position="top left",  # the curves fall to the right
             annotation={
                 "text": f"at most {100 * most:g} %",
                 "font": {"size": style.font_size, "color": style.muted},
             },
         )  # fmt: skip
     finish(figure, style, height=CHART_PX, revision="bubble")
+    high = min(2, max(*of_ideal, 0.2))
+    if most is not None:
+        high = min(high, 5 * most)  # what is asked is told apart there, not at 200 %
     figure.update_layout(
         xaxis=value_axis(
             style,
@@ -166,7 +168,7 @@ def bubble_for_microbatches(
             tickvals=POWERS,
             range=[math.log10(0.9 * min(counts)), math.log10(1.1 * max(counts))],
         ),
-        yaxis=value_axis(style, "bubble (%)", range=[0, min(210, 105 * max(*of_ideal, 0.2))]),
+        yaxis=value_axis(style, "bubble (%)", range=[0, 105 * high]),
         dragmode=False,
     )
     figure.update_xaxes(fixedrange=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, bar_trace
 from triosim.figures.palette import text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -46,7 +44,7 @@ def parts_of(one: Ranked) -> dict[str, float]:
     return parts
 
 
-def fastest_layouts(ranked: Sequence[Ranked], *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def fastest_layouts(ranked: Sequence[Ranked], *, style: Style = DEFAULT_STYLE) -> Figure:
     """The first ten that were simulated and fit, as stacked bars as long as their steps.
 
     The first custom value of a bar is its place.
@@ -64,7 +62,7 @@ def fastest_layouts(ranked: Sequence[Ranked], *, style: Style = DEFAULT_STYLE) -
             continue
         colour = PART_COLOURS.get(name, OTHER)
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 orientation="h", name=words(name), meta=name, y=labels, x=values,
                 marker={"color": colour, "line": {"width": 0}},
                 customdata=[

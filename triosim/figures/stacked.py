@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.palette import text_on
 from triosim.figures.style import Style, row_axis, value_axis
 from triosim.figures.text import share_text, time_text, words
@@ -50,8 +48,8 @@ def _bar(
     least_ms: float,
     colour: str,
     style: Style,
-) -> go.Bar:
-    return go.Bar(
+) -> Trace:
+    return bar_trace(
         orientation="h",
         name=words(part),
         meta=part,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import time_text
@@ -14,7 +12,7 @@ from triosim.result import Result
 NEAR = 0.24
 
 
-def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> Figure:
     """A line over all drawn steps, a box from P50 to P95, and the one step that is simulated."""
     times, here_ms = result.step_times, result.total_ms
     figure = Figure(
@@ -36,7 +34,7 @@ def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fig
         ("P50 to P95", (times.p50_ms, times.p95_ms), 16, translucent(colour, 0.55)),
     ):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=list(ends),
                 y=[0, 0],
                 mode="lines",
@@ -52,7 +50,7 @@ def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fig
         ("the step shown here", here_ms, "line-ns", CLASS_COLOURS["exposed_communication"]),
     ):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[value],
                 y=[0],
                 mode="markers",
@@ -82,6 +80,6 @@ def step_times_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Fig
                 ("P95", times.p95_ms, not near),
             )
         ],
-        xaxis_range=[low - pad, high + pad],
+        xaxis={"range": [low - pad, high + pad]},
     )
     return figure

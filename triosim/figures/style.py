@@ -9,7 +9,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-import plotly.graph_objects as go
+from triosim.figures.figure import Figure, Trace, scatter_trace
 
 FONT = '"Source Sans", "Source Sans Pro", "Open Sans", "Liberation Sans", Arial, sans-serif'
 CLEAR = "rgba(0,0,0,0)"
@@ -78,7 +78,7 @@ def lines_of(sentence: str) -> list[str]:
     return textwrap.wrap(sentence, LINE_CHARACTERS, break_long_words=False)
 
 
-def finish(figure: go.Figure, style: Style, *, height: int, revision: str) -> go.Figure:
+def finish(figure: Figure, style: Style, *, height: int, revision: str) -> Figure:
     """Give a figure the common look; what it has set itself is left alone."""
     figure.update_layout(
         template="none",
@@ -150,9 +150,9 @@ def row_axis(style: Style, labels: list[str]) -> dict[str, Any]:
     }
 
 
-def legend_entry(name: str, colour: str) -> go.Scatter:
+def legend_entry(name: str, colour: str) -> Trace:
     """An entry of the legend for what no trace of the figure can stand for."""
-    return go.Scatter(
+    return scatter_trace(
         x=[None],
         y=[None],
         mode="markers",
@@ -162,7 +162,7 @@ def legend_entry(name: str, colour: str) -> go.Scatter:
     )
 
 
-def say_nothing_to_show(figure: go.Figure, style: Style, sentence: str) -> None:
+def say_nothing_to_show(figure: Figure, style: Style, sentence: str) -> None:
     """A sentence in place of an empty chart."""
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import mixed
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, value_axis
 from triosim.figures.sweep_marks import (
@@ -47,7 +45,7 @@ def sweep_line(
     *,
     say: Say,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A metric over the values of one field; `say` writes a field's value.
 
     Numbers are an axis, logarithmic where they span much; everything else is categories. Points
@@ -64,7 +62,7 @@ def sweep_line(
         line = name == FITS_NAME
         members = sorted(members, key=lambda p: p.settings[field]) if numeric else members
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[p.settings[field] if numeric else safe(say(field, p.settings[field]))
                    for p in members],
                 y=[low if p.metrics[metric] is None else p.metrics[metric] for p in members],
@@ -99,7 +97,7 @@ def sweep_pareto(
     say: Say,
     capacity_gib: float | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """Memory of the fullest GPU against a metric of speed, with the points that none beats in both.
 
     `capacity_gib` is the memory of a GPU where it is the same in all points.
@@ -120,7 +118,7 @@ def sweep_pareto(
     for name, colour, symbol, mode, members in groups:
         if members:
             figure.add_trace(
-                go.Scatter(
+                scatter_trace(
                     x=[p.metrics[cost] for p in members],
                     y=[p.metrics[gain] for p in members],
                     mode=mode,
@@ -167,8 +165,8 @@ def _rim(symbol: str, colour: str) -> dict[str, Any]:
     return {"line": {"color": colour, "width": 3}} if symbol.endswith("thin") else {}
 
 
-def _star(xs: list[Any], ys: list[Any], told: list[Any], style: Style) -> go.Scatter:
-    return go.Scatter(
+def _star(xs: list[Any], ys: list[Any], told: list[Any], style: Style) -> Trace:
+    return scatter_trace(
         x=xs, y=ys, mode="markers", name="best", customdata=told, hovertemplate=HOVER,
         marker={"symbol": "circle-open", "size": 18, "color": BEST, "line": {"width": 3}},
         cliponaxis=False,

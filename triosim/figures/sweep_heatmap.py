@@ -9,9 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, heatmap_trace, scatter_trace
 from triosim.figures.palette import mixed, text_on
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -50,7 +48,7 @@ def sweep_heatmap(
     *,
     say: Say,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A metric over two fields, the first downwards; the better, the darker.
 
     Cells are marked by an unseen point each, which tells where a click was.
@@ -71,7 +69,7 @@ def sweep_heatmap(
         grid[r][c] = point.metrics[metric] if point.feasible else None
     if values:
         figure.add_trace(
-            go.Heatmap(
+            heatmap_trace(
                 x=list(range(len(columns))), y=list(range(len(rows))), z=grid, zmin=low,
                 zmax=high if high > low else low + 1, colorscale=scale, xgap=1, ygap=1,
                 hoverinfo="skip", showlegend=False,
@@ -107,7 +105,7 @@ def sweep_heatmap(
 
 
 def _cells(
-    figure: go.Figure,
+    figure: Figure,
     points: Sequence[Point],
     at: Mapping[int, tuple[int, int]],
     metric: str,
@@ -129,7 +127,7 @@ def _cells(
             texts.append((*at[point.index], *(("\u2715", TOO_LARGE) if large else
                                               ("\u2013", style.muted))))  # fmt: skip
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[x for x, _, _, _ in texts], y=[y for _, y, _, _ in texts], mode="text",
             text=[text for _, _, text, _ in texts], hoverinfo="skip", showlegend=False,
             textfont={"size": style.small, "color": [ink for _, _, _, ink in texts]},
@@ -138,12 +136,12 @@ def _cells(
     for name, colour in ((TOO_LARGE_NAME, TOO_LARGE), (NO_ANSWER_NAME, style.muted)):
         if any((p.problem is None) == (colour == TOO_LARGE) and not p.feasible for p in points):
             entry = legend_entry(name, colour)
-            entry.marker.symbol = "x" if colour == TOO_LARGE else "line-ew-open"
+            entry["marker"]["symbol"] = "x" if colour == TOO_LARGE else "line-ew-open"
             figure.add_trace(entry)
 
 
 def _targets(
-    figure: go.Figure,
+    figure: Figure,
     points: Sequence[Point],
     at: Mapping[int, tuple[int, int]],
     metric: str,
@@ -153,7 +151,7 @@ def _targets(
 ) -> None:
     """Squares that only the mouse sees; of those that overlap, the nearest counts."""
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[at[p.index][0] for p in points],
             y=[at[p.index][1] for p in points],
             mode="markers",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CLASS_COLOURS, PHASE_COLOURS
 from triosim.figures.style import Style, finish, lines_of, say_nothing_to_show
 from triosim.figures.text import safe, short
@@ -44,7 +43,7 @@ def told(point: Point, metric: str, say: Say, *more: str) -> tuple[int, str, str
     return point.index, point.reason or "", "<br>".join(lines)
 
 
-def empty(figure: go.Figure, style: Style, points: Sequence[Point]) -> go.Figure:
+def empty(figure: Figure, style: Style, points: Sequence[Point]) -> Figure:
     """A sentence in place of a picture."""
     sentence = "None of these steps has this metric." if points else "Nothing is simulated yet."
     finish(figure, style, height=round(12 * style.font_size), revision="sweep-empty")

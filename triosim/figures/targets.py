@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.raster import Floats, Integers
 from triosim.figures.style import Style
 
@@ -22,7 +22,7 @@ SIZE_PX, MARKED_PX = 2, 12
 
 
 def draw_targets(
-    figure: go.Figure,
+    figure: Figure,
     labels: Sequence[str],
     intervals: tuple[Integers, Floats, Floats],
     window_ms: tuple[float, float],
@@ -42,7 +42,7 @@ def draw_targets(
     low = np.maximum(start[chosen], window_ms[0] + part * width)
     high = np.minimum(end[chosen], window_ms[0] + (part + 1) * width)
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             mode="markers",
             x=((low + high) / 2).round(6),
             y=[labels[i] for i in lane.tolist()],

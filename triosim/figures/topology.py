@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import plotly.graph_objects as go
-
 from triosim.figures.drawn_links import HUB, DrawnLink, links_between, remote_link, spokes
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.link_loads import link_loads
 from triosim.figures.network import network_figure
 from triosim.figures.palette import PHASE_COLOURS, mixed, text_on
@@ -27,7 +25,7 @@ PAD = 0.6
 MAX_LABELLED_ROWS = 5
 
 
-def topology_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def topology_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> Figure:
     """The scenario's network; remote memory is a sentence, or a node where it is all there is.
 
     GPUs on a topology of their own are drawn with its switches and every link's load.
@@ -53,7 +51,7 @@ def topology_figure(result: Result, *, style: Style = DEFAULT_STYLE) -> go.Figur
     return finish(figure, style, height=_height(places, caption, style), revision="topology")
 
 
-def _draw_links(figure: go.Figure, links: Sequence[DrawnLink], style: Style, phase: str) -> None:
+def _draw_links(figure: Figure, links: Sequence[DrawnLink], style: Style, phase: str) -> None:
     """One trace for each level of load, so that 126 links are still a few traces."""
     levels = sorted({_level(link.share) for link in links})
     for level in levels:
@@ -82,9 +80,9 @@ def _colour(level: int, style: Style, phase: str) -> str:
     return mixed(style.surface, full, 0.45 + 0.55 * level / LEVELS)
 
 
-def _lines(curves: Sequence[Sequence[Point]], colour: str, width: float) -> go.Scatter:
+def _lines(curves: Sequence[Sequence[Point]], colour: str, width: float) -> Trace:
     broken = [point for points in curves for point in (*points, (None, None))]
-    return go.Scatter(
+    return scatter_trace(
         x=[x for x, _ in broken],
         y=[y for _, y in broken],
         mode="lines",
@@ -93,14 +91,14 @@ def _lines(curves: Sequence[Sequence[Point]], colour: str, width: float) -> go.S
     )
 
 
-def _arrows(links: Sequence[DrawnLink], colour: str, style: Style, level: int) -> go.Scatter:
+def _arrows(links: Sequence[DrawnLink], colour: str, style: Style, level: int) -> Trace:
     """An arrow head in the middle of each link; it also carries the hover."""
     pairs = [
         (link.points[len(link.points) // 2 - 1], link.points[len(link.points) // 2])
         for link in links
     ]
     size = round(1.1 * style.font_size) + level
-    return go.Scatter(
+    return scatter_trace(
         x=[point[0] for pair in pairs for point in pair],
         y=[point[1] for pair in pairs for point in pair],
         mode="markers",
@@ -119,13 +117,14 @@ def _arrows(links: Sequence[DrawnLink], colour: str, style: Style, level: int) -
     )
 
 
-def _draw_mesh(figure: go.Figure, places: Places, style: Style) -> None:
+def _draw_mesh(figure: Figure, places: Places, style: Style) -> None:
     if places.mesh:
-        trace = _lines(places.mesh, style.grid, 1)
-        figure.add_trace(trace.update(line_dash="dot", showlegend=False, meta="mesh"))
+        trace = _lines(places.mesh, style.grid, 1) | {"showlegend": False, "meta": "mesh"}
+        trace["line"]["dash"] = "dot"
+        figure.add_trace(trace)
 
 
-def _draw_nodes(figure: go.Figure, places: Places, result: Result, style: Style) -> None:
+def _draw_nodes(figure: Figure, places: Places, result: Result, style: Style) -> None:
     fill = mixed(style.surface, PHASE_COLOURS["forward"], 0.3)
     crowded = len(places.at) > 32
     letters = max(len(str(rank)) for rank in places.at)
@@ -133,7 +132,7 @@ def _draw_nodes(figure: go.Figure, places: Places, result: Result, style: Style)
     disc = min(max(least, (0.6 * letters + 0.9) * style.small), _room_px(places))
     size = min(style.small if crowded else style.font_size, 0.58 * disc)
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[x for x, _ in places.at.values()],
             y=[y for _, y in places.at.values()],
             mode="markers+text",
@@ -173,7 +172,7 @@ def _node_text(result: Result, rank: int) -> str:
     return f"<b>GPU {rank}</b><br>computes {time_text(compute * 1e3)}, {share} of the step"
 
 
-def _draw_hub(figure: go.Figure, style: Style) -> None:
+def _draw_hub(figure: Figure, style: Style) -> None:
     fill = mixed(style.surface, PHASE_COLOURS["fetch"], 0.4)
     figure.add_annotation(
         x=0,
@@ -248,7 +247,7 @@ def _remote_text(result: Result) -> str:
 
 
 def _set_axes(
-    figure: go.Figure,
+    figure: Figure,
     places: Places,
     links: Sequence[DrawnLink],
     caption: Sequence[str],

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import plotly.graph_objects as go
-
 from triosim.analysis.breakdown import CLASSES
+from triosim.figures.figure import Figure
 from triosim.figures.stacked import stacked_bars
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -42,7 +41,7 @@ def parts_ms(result: TrainResult, c: int) -> dict[str, float]:
     return {**parts, **rest}
 
 
-def train_breakdown(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def train_breakdown(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Every bar is as long as the step."""
     labels = class_labels(result)
     rows = [parts_ms(result, c) for c in range(len(labels))]
@@ -55,7 +54,7 @@ def stage_bars(
     step_ms: float,
     *,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """A bar for each row of milliseconds by part, in the order of the parts."""
     figure = stacked_bars(
         labels,

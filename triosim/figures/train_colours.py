@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import plotly.graph_objects as go
-
+from triosim.figures.figure import Figure
 from triosim.figures.palette import CATEGORY_COLOURS, CLASS_COLOURS, PHASE_COLOURS, mixed
 from triosim.figures.style import Style
 
@@ -37,7 +36,7 @@ LEGEND_LINES = 3
 OTHER = "#7A828C"
 
 
-def roomy_legend(figure: go.Figure, style: Style) -> go.Figure:
+def roomy_legend(figure: Figure, style: Style) -> Figure:
     """Room for a third line of the legend: a training step has more phases than a trace."""
     figure.update_layout(legend={"maxheight": LEGEND_LINES * 2 * style.font_size})
     return figure

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 
 from triosim.analysis.memory import MemoryCurve
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace, scatter_trace
 from triosim.figures.memory import keep
 from triosim.figures.palette import text_on, translucent
 from triosim.figures.style import (
@@ -27,7 +26,7 @@ LABELLED_SHARE = 0.05
 NEAR = 0.5  # of the capacity: a lower peak would be a thin strip below its line
 
 
-def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Stacked levels of one rank of class `c`, its peak and the capacity."""
     curve = result.memory[c]
     kept = keep(curve.time_s, curve.total_bytes)
@@ -40,7 +39,7 @@ def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYL
         own = levels[kept] / GIB
         own = np.append(own, own[-1])
         below = below + own
-        figure.add_trace(_layer(name, time, below, own, first=not figure.data))
+        figure.add_trace(_layer(name, time, below, own, first=not figure.traces))
     _mark(figure, curve, style)
     capacity, peak = result.capacity_bytes / GIB, curve.peak_bytes / GIB
     figure.add_hline(y=capacity, line={"color": style.text, "width": 1.5, "dash": "dash"})
@@ -58,7 +57,7 @@ def memory_over_step(result: TrainResult, c: int, *, style: Style = DEFAULT_STYL
     return roomy_legend(figure, style)
 
 
-def memory_by_stage(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def memory_by_stage(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> Figure:
     """What a rank of each class holds at its peak, against the capacity."""
     labels = class_labels(result)
     held = [_at_peak(curve) for curve in result.memory]
@@ -71,7 +70,7 @@ def memory_by_stage(result: TrainResult, *, style: Style = DEFAULT_STYLE) -> go.
             continue
         colour = HELD_COLOURS[name]
         figure.add_trace(
-            go.Bar(
+            bar_trace(
                 orientation="h",
                 name=name,
                 meta=name,
@@ -109,9 +108,9 @@ def _at_peak(curve: MemoryCurve) -> dict[str, float]:
 
 def _layer(
     name: str, time: np.ndarray, below: np.ndarray, own: np.ndarray, *, first: bool
-) -> go.Scatter:
+) -> Trace:
     colour = HELD_COLOURS[name]
-    return go.Scatter(
+    return scatter_trace(
         x=time,
         y=below.astype(np.float32),
         customdata=own.astype(np.float32),
@@ -125,10 +124,10 @@ def _layer(
     )
 
 
-def _mark(figure: go.Figure, curve: MemoryCurve, style: Style) -> None:
+def _mark(figure: Figure, curve: MemoryCurve, style: Style) -> None:
     time_ms, peak = curve.peak_time_s * 1e3, curve.peak_bytes / GIB
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[time_ms],
             y=[peak],
             mode="markers",
@@ -140,7 +139,7 @@ def _mark(figure: go.Figure, curve: MemoryCurve, style: Style) -> None:
     )
 
 
-def _say_capacity(figure: go.Figure, capacity: float, style: Style, *, seen: bool) -> None:
+def _say_capacity(figure: Figure, capacity: float, style: Style, *, seen: bool) -> None:
     """At its line, or on top where that lies far above."""
     text = f"capacity {digits(capacity)} GiB"
     figure.add_annotation(

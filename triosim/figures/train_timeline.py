@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from triosim.engine.program import COMPUTE_PHASES
 from triosim.explain import Inside, PathStep, explain
 from triosim.figures.critical import draw_path
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, bar_trace
 from triosim.figures.gantt import Window, draw_cells
 from triosim.figures.gantt_bars import NOT_CLICKED
 from triosim.figures.lanes import Lane, Lanes, choose_lanes
@@ -96,7 +95,7 @@ def step_timeline(
     streams: bool = True,
     path: Sequence[PathStep] = (),
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """The whole step or a window of it; what a bar carries for clicks is `CUSTOM_DATA`.
 
     `path` is drawn over it: the critical path of `explain`.
@@ -133,7 +132,7 @@ def pass_timeline(
     unit: str | None = None,
     gaps: Inside | None = None,
     style: Style = DEFAULT_STYLE,
-) -> go.Figure:
+) -> Figure:
     """What `TrainResult.inside` says of one pass: its layers, or the kernels of one layer.
 
     Layers are drawn where `unit` is None; times count from the start of the pass. `gaps` are those
@@ -230,7 +229,7 @@ def _gaps(result: TrainResult, lanes: Lanes, window: Window) -> list[Bar]:
     ]
 
 
-def _bars(bars: Sequence[Bar], window: Window, style: Style) -> go.Figure:
+def _bars(bars: Sequence[Bar], window: Window, style: Style) -> Figure:
     figure = Figure()
     for gap in (False, True):
         kinds = dict.fromkeys(bar.kind for bar in bars if bar.gap == gap)
@@ -240,12 +239,12 @@ def _bars(bars: Sequence[Bar], window: Window, style: Style) -> go.Figure:
     return figure
 
 
-def _trace(kind: str, bars: Sequence[Bar], window: Window, style: Style, *, gap: bool) -> go.Bar:
+def _trace(kind: str, bars: Sequence[Bar], window: Window, style: Style, *, gap: bool) -> Trace:
     clipped = [(max(b.start_ms, window[0]), min(b.end_ms, window[1])) for b in bars]
     colour = step_colour(kind)
     fill = translucent(CLASS_COLOURS[kind], GAP_OPACITY[style.dark]) if gap else colour
     letters = WIDTH_PX / ((window[1] - window[0]) or 1.0) / (LETTER_PX * style.small)
-    return go.Bar(
+    return bar_trace(
         orientation="h",
         name=words(kind),
         meta="gap" if gap else kind,
@@ -281,8 +280,8 @@ def _custom(bar: Bar) -> tuple[Any, ...]:
 
 
 def _dress(
-    figure: go.Figure, labels: list[str], window: Window, notes: list[str], style: Style
-) -> go.Figure:
+    figure: Figure, labels: list[str], window: Window, notes: list[str], style: Style
+) -> Figure:
     title = "<br>".join(["time (ms)", *(f"<i>{note}</i>" for note in notes)])
     low, high = window
     figure.update_layout(

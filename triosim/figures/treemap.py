@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, treemap_trace
 from triosim.figures.palette import PHASE_COLOURS, text_on
 from triosim.figures.style import (
     CLEAR,
@@ -44,7 +43,7 @@ class Place:
 
 def time_treemap(
     operators: pd.DataFrame, by: str, *, style: Style = DEFAULT_STYLE, height: int | None = None
-) -> go.Figure:
+) -> Figure:
     """Tiles as large as the time of what they hold.
 
     `operators` has one row each with name, phase, module, kind and time_ms. `by`: "kind" (then
@@ -190,9 +189,9 @@ def _colours(tiles: Sequence[Tile], style: Style) -> Iterator[tuple[str, str]]:
             yield (CLEAR if tile.parent is None else style.grid), style.text
 
 
-def _treemap(tiles: Sequence[Tile], total_ms: float, style: Style) -> go.Treemap:
+def _treemap(tiles: Sequence[Tile], total_ms: float, style: Style) -> Trace:
     fills, texts = zip(*_colours(tiles, style), strict=True)
-    return go.Treemap(
+    return treemap_trace(
         ids=[str(i) for i in range(len(tiles))],
         parents=["" if tile.parent is None else str(tile.parent) for tile in tiles],
         labels=[safe(tile.label) for tile in tiles],

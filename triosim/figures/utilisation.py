@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, scatter_trace
 from triosim.figures.palette import PHASE_COLOURS, translucent
 from triosim.figures.style import DEFAULT_STYLE, Style, finish, say_nothing_to_show, value_axis
 from triosim.figures.text import bytes_text, share_text
@@ -17,7 +16,7 @@ GB = 1e9
 MAX_COLUMNS = 1200
 
 
-def utilisation_figure(result: Result, link: int, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def utilisation_figure(result: Result, link: int, *, style: Style = DEFAULT_STYLE) -> Figure:
     """The load of the program's link `link` over time; the area below it is what it carried."""
     own = result.tasks.program.links[link]
     total_s = result.tasks.total_s
@@ -27,7 +26,7 @@ def utilisation_figure(result: Result, link: int, *, style: Style = DEFAULT_STYL
         colour = PHASE_COLOURS["fetch" if own.source < 0 else "all-reduce"]
         speed = own.bytes_per_s
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=edges_s * 1e3,
                 y=np.append(bytes_per_s, bytes_per_s[-1]) / GB,
                 mode="lines",

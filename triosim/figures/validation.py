@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import translucent
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -48,7 +47,7 @@ def agreement_scatter(
     stacks: Sequence[str] = ("calibrated", "generic"),
     style: Style = DEFAULT_STYLE,
     height: int | None = None,
-) -> go.Figure:
+) -> Figure:
     """Predicted over published on logarithmic axes, with the line of equality and two bands.
 
     `frame` has the columns of `triosim.validation.compare`; `quantity` is "time" or "memory". Runs
@@ -78,7 +77,7 @@ def agreement_scatter(
             hovermode="closest",
         )
     finish(figure, style, height=height or round(28 * style.font_size), revision=quantity)
-    if not figure.data:
+    if not figure.traces:
         say_nothing_to_show(figure, style, "No run has been predicted yet.")
     return figure
 
@@ -112,10 +111,10 @@ def round_values(low: float, high: float) -> list[float]:
     return found
 
 
-def _bands(figure: go.Figure, low: float, high: float, style: Style) -> None:
+def _bands(figure: Figure, low: float, high: float, style: Style) -> None:
     for share in BANDS:
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=[low, high, high, low],
                 y=[low * (1 + share), high * (1 + share), high * (1 - share), low * (1 - share)],
                 mode="lines",
@@ -128,7 +127,7 @@ def _bands(figure: go.Figure, low: float, high: float, style: Style) -> None:
             )
         )
     figure.add_trace(
-        go.Scatter(
+        scatter_trace(
             x=[low, high],
             y=[low, high],
             mode="lines",
@@ -147,11 +146,11 @@ def _band(share: float, style: Style) -> str:
 
 def _points(
     own: pd.DataFrame, quantity: str, stack: str, name: str, counted: bool, style: Style
-) -> go.Scatter:
+) -> Trace:
     unit, many = COLUMNS[quantity], len(own) > 300
     published, predicted = own[f"published_{unit}"], own[f"{stack}_{unit}"]
     errors = own[f"{stack}_{quantity}_error"]
-    return go.Scatter(
+    return scatter_trace(
         x=published.astype(float).to_numpy(),
         y=predicted.astype(float).to_numpy(),
         mode="markers",
@@ -187,7 +186,7 @@ def signed(share: float) -> str:
     return f"{share * 100:+.1f} %".replace("-", "\u2212")
 
 
-def source_errors(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def source_errors(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> Figure:
     """Mean absolute errors of each source beside what was asked for.
 
     `rows` has columns label, stack, mean_error (a share) and target (in percent, or NaN).
@@ -198,7 +197,7 @@ def source_errors(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Fig
         own = rows[rows["stack"] == stack]
         colour = stack_colour(stack, style)
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=(own["mean_error"] * 100).to_numpy(),
                 y=own["label"].tolist(),
                 mode="markers",
@@ -211,7 +210,7 @@ def source_errors(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Fig
         )
         asked = own[own["target"].notna()]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=asked["target"].to_numpy(),
                 y=asked["label"].tolist(),
                 mode="markers",

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pandas as pd
-import plotly.graph_objects as go
 
-from triosim.figures.figure import Figure
+from triosim.figures.figure import Figure, Trace, scatter_trace
 from triosim.figures.palette import mixed
 from triosim.figures.style import (
     DEFAULT_STYLE,
@@ -24,21 +23,21 @@ MARKS = {"1f1b": "circle", "interleaved": "square", "zb-h1": "diamond", "zb-h2":
 
 def bubble_scatter(
     rates: pd.DataFrame, *, style: Style = DEFAULT_STYLE, height: int | None = None
-) -> go.Figure:
+) -> Figure:
     """Predicted over published bubble rates in percent, one mark for each schedule.
 
     `rates` has the columns of `triosim.validation.bubble_rates`.
     """
     most = 105 * float(rates[["published", "predicted"]].max().max())
     figure = Figure(
-        go.Scatter(
+        scatter_trace(
             x=[0, most], y=[0, most], mode="lines", line={"width": 1.5, "color": style.muted},
             hoverinfo="skip", showlegend=False, meta="equal", name="equal",
         )
     )  # fmt: skip
     for schedule, own in rates.groupby("schedule", sort=False):
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=(own["published"] * 100).to_numpy(),
                 y=(own["predicted"] * 100).to_numpy(),
                 mode="markers",
@@ -68,7 +67,7 @@ def bubble_scatter(
     return finish(figure, style, height=height or round(28 * style.font_size), revision="bubbles")
 
 
-def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figure:
+def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> Figure:
     """The gain on few and on many GPUs, joined by a line: as long as the gain grows.
 
     `rows` has columns label, published (bool), gpus, gain (a share) and saved_s; two rows for each
@@ -79,7 +78,7 @@ def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figu
     for label in labels:
         own = rows[rows["label"] == label]
         figure.add_trace(
-            go.Scatter(
+            scatter_trace(
                 x=(own["gain"] * 100).tolist(), y=[label] * len(own), mode="lines",
                 line={"width": 3, "color": style.grid}, hoverinfo="skip", showlegend=False,
                 meta="growth", name=label,
@@ -92,7 +91,7 @@ def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figu
             if len(own):
                 figure.add_trace(_ends(own, gpus, published, gpus == counts[0], style))
     figure.update_layout(
-        xaxis=value_axis(style, "gain from compile (% more tokens per second)", rangemode="tozero"),
+        xaxis=value_axis(style, "gain from compile (%)", rangemode="tozero"),
         yaxis=row_axis(style, labels),
         hovermode="closest",
     )
@@ -100,11 +99,11 @@ def gains_figure(rows: pd.DataFrame, *, style: Style = DEFAULT_STYLE) -> go.Figu
     return roomy_legend(figure, style)
 
 
-def _ends(rows: pd.DataFrame, gpus: int, published: bool, few: bool, style: Style) -> go.Scatter:
+def _ends(rows: pd.DataFrame, gpus: int, published: bool, few: bool, style: Style) -> Trace:
     colour = style.muted if published else stack_colour("calibrated", style)
     fill = mixed(colour, style.surface, 0.6) if few else colour
     said = "published" if published else "simulated"
-    return go.Scatter(
+    return scatter_trace(
         x=(rows["gain"] * 100).tolist(),
         y=rows["label"].tolist(),
         mode="markers",

@@ -256,7 +256,7 @@ C3 = Question(
     id="C3",
     lab=LAB,
     text="An all-reduce of 1 GB over two hosts of 8 GPUs: 450 GB/s inside, a NIC of 50 GB/s for "
-    "each GPU. How long does the best (hierarchical) algorithm take?",
+    "each GPU. How long does the hierarchical algorithm take, one level after the other?",
     given={"size_mb": 1000, "hosts": 2, "per_host": 8, "gb_per_s": 450, "nic_gb_per_s": 50},
     parameters=(SIZE, HOSTS, PER_HOST, LINK, NIC),
     answer=Quantity(

@@ -101,8 +101,8 @@ L1 = Question(
     parameters=(SEQ,),
     answer=Quantity(
         label="Least first",
-        formula=r"\text{ring } 2\,\frac{c-1}{c}\,s\,h_{kv}\qquad"
-        r"\text{Ulysses } (2h+2h_{kv})\,\frac{c-1}{c^2}\,s",
+        formula=r"\begin{aligned}\text{ring }&2\,\frac{c-1}{c}\,s\,h_{kv}\\ "
+        r"\text{Ulysses }&(2h+2h_{kv})\,\frac{c-1}{c^2}\,s\end{aligned}",
         closed=_ranking,
         engine=_ranking_run,
     ),

@@ -53,6 +53,7 @@ class Setup:
     tp: int
     shards: int
     period: int = 2
+    sequence_parallel: bool = False
 
     @property
     def recompute(self) -> str:
@@ -75,7 +76,8 @@ def _plan(setup: Setup) -> Plan:
     plan = make_plan(
         TrainScenario(
             **MODELS[setup.model], gpus=setup.shards * setup.tp, tp=setup.tp, zero=zero,
-            dp_shard=setup.shards, micro_batch_size=setup.batch, recompute=setup.recompute,
+            sequence_parallel=setup.sequence_parallel, dp_shard=setup.shards,
+            micro_batch_size=setup.batch, recompute=setup.recompute,
             global_batch=MICROBATCHES * setup.shards * setup.batch,
         )
     )  # fmt: skip

@@ -65,6 +65,7 @@ class Ranked:
             "micro_batch_size": None if chosen is None else chosen.micro_batch_size,
             "recompute": None if chosen is None else chosen.recompute,
             "schedule": None if chosen is None or chosen.pp == 1 else chosen.schedule,
+            "zero": None if chosen is None else chosen.zero,
             "reason": self.reason,
         }
 
