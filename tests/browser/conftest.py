@@ -73,7 +73,10 @@ def warm(browser: Any) -> Iterator[Any]:
 
 
 def new_context(browser: Any) -> Any:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, accept_downloads=True)
+    """As someone has it who asked for less motion: frames of animations are most of the drawing."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 720}, accept_downloads=True, reduced_motion="reduce"
+    )
     context.set_default_timeout(60_000)
     return context
 

@@ -118,9 +118,12 @@ def test_a_comparison_is_taken_along_and_comes_back(visit: Visits, tmp_path: Pat
 def test_nothing_scrolls_sideways_on_a_phone(visit: Visits) -> None:
     one = visit(stranger=True)
     one.page.set_viewport_size({"width": 390, "height": 844})
+    page = one.open("/compare?" + urlencode(link_to(FOUR)))
+    expect(page.get_by_text("baseline", exact=True)).to_be_visible()
     for tab in ("Where the difference is", "Timelines", "Memory"):
-        page = one.open("/compare?" + urlencode({**link_to(FOUR), "picture": tab}))
-        expect(page.get_by_text("baseline", exact=True)).to_be_visible()
+        page.get_by_role("tab", name=tab).click()
+        panel = page.get_by_role("tabpanel", name=tab)
+        expect(panel.locator("[data-testid=stPlotlyChart] .main-svg").first).to_be_visible()
         wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert wide <= 0
     assert one.complaints == []

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,19 +121,19 @@ def test_a_wrong_network_is_said_once_wherever_it_is_seen(visit: Visits) -> None
     expect(page.get_by_text("a setting in the sidebar has to change first")).to_be_hidden()
 
 
-@pytest.mark.parametrize("field", ["GPUs", "Work between checkpoints (min)"])
-def test_a_wrong_number_is_typed_and_no_link_is_blamed(visit: Visits, field: str) -> None:
+def test_a_wrong_number_is_typed_and_no_link_is_blamed(visit: Visits) -> None:
     one = visit()
     page = one.open("/network?v=1&show=Failures")
-    typed = page.get_by_test_id("stMain").get_by_label(field, exact=True)
-    typed.fill("0")
-    typed.press("Enter")
     alerts = page.get_by_test_id("stAlert")
-    expect(alerts).to_have_count(1)
-    expect(alerts).to_contain_text("0: must be a")
-    typed.fill("60")
-    typed.press("Enter")
-    expect(alerts).to_have_count(0)
+    for field in ("GPUs", "Work between checkpoints (min)"):
+        typed = page.get_by_test_id("stMain").get_by_label(field, exact=True)
+        typed.fill("0")
+        typed.press("Enter")
+        expect(alerts).to_have_count(1)
+        expect(alerts).to_contain_text("0: must be a")
+        typed.fill("60")
+        typed.press("Enter")
+        expect(alerts).to_have_count(0)
     assert one.complaints == []
 
 
@@ -159,18 +158,12 @@ def test_discs_do_not_touch_on_a_phone(visit: Visits, network: str, gpus: int) -
             assert apart >= a["width"]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_it_without_scrolling_sideways(
-    visit: Visits, tmp_path: Path, scheme: str
-) -> None:
+def test_a_phone_shows_it_without_scrolling_sideways(visit: Visits) -> None:
     one = visit()
     one.page.set_viewport_size({"width": 390, "height": 844})
-    one.page.emulate_media(color_scheme=scheme)
     player = open_player(one, RING)
     wide = "document.documentElement.scrollWidth <= window.innerWidth"
     assert one.page.evaluate(wide)
     box = player.bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
-    one.page.screenshot(path=tmp_path / f"network-{scheme}.png")
-    assert (tmp_path / f"network-{scheme}.png").stat().st_size > 15_000

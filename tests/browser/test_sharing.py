@@ -43,6 +43,7 @@ def test_a_saved_scenario_opens_where_it_belongs(visit: Visits, tmp_path: Path) 
     values = {**json.loads(file.read_text(encoding="utf-8")), "gpus": 8}
     file.write_text(json.dumps(values), encoding="utf-8")
     page.goto(f"{one.address}/train?v=1&look=Export")
-    page.locator("input[type=file]").last.set_input_files(file)
+    panel = page.get_by_role("tabpanel", name="Export")
+    panel.locator("input[type=file]").set_input_files(file)
     expect(heading).to_contain_text("standard data parallel, 8 GPUs")
     assert one.complaints == []
