@@ -46,11 +46,11 @@ class Gpu:
     `peak_flops` maps a type of `DTYPES` to FLOP/s; `link_bytes_per_s` is one direction over all
     links to other GPUs; `processors` are its SMs or compute units. `host_speed` is that of one core
     of the servers it came in, in cores of the Xeon of 2023 whose time stacks.toml gives.
-    `launch_s` is the fixed time of a kernel on the GPU, other than matrix products. `efficiency` maps a kind of work to what is
-    achieved of the rate that limits it (of the memory bandwidth, except for "attention"); "memory"
-    is the memory side of matrix products, whose compute side `matmul` describes by type
-    (convolutions by kind instead; "default" is for what is not named). `sources` says where each
-    field is from.
+    `launch_s` is the fixed time of a kernel on the GPU, other than matrix products. `efficiency`
+    maps a kind of work to what is achieved of the rate that limits it (of the memory bandwidth,
+    except for "attention"); "memory" is the memory side of matrix products, whose compute side
+    `matmul` describes by type (convolutions by kind instead; "default" is for what is not named).
+    `sources` says where each field is from.
     """
 
     name: str

@@ -49,8 +49,8 @@ def assumptions_of(plan: Plan) -> tuple[str, ...]:
     notes += _compiled(plan)
     if plan.trace is None and plan.gpu.host_speed != 1:
         notes.append(
-            f"Hosts of {plan.gpu.name} run Python at {plan.gpu.host_speed:g} times the speed of the "
-            "Xeon of 2023 that the stack's CPU times are for."
+            f"Hosts of {plan.gpu.name} run Python at {plan.gpu.host_speed:g} times the speed of "
+            "the Xeon of 2023 that the stack's CPU times are for."
         )
     if plan.trace is not None and known_gpu(plan.trace) is None:
         notes.append(
