@@ -14,10 +14,8 @@ def show_cards(cards: Sequence[Card], key: str = "") -> None:
 
     A second row of cards on a page has a key of its own.
     """
-    with st.container(key=f"cards{key}"):
-        columns = st.columns(len(cards))
-    for number, (label, value, meaning) in enumerate(cards):
-        column = columns[number]
-        with column.container(border=True, gap=None, height="stretch", key=f"card_{key}{number}"):
-            st.metric(label, value)
-            st.caption(meaning)
+    with st.container(key=f"cards{key}", horizontal=True):
+        for number, (label, value, meaning) in enumerate(cards):
+            with st.container(border=True, gap=None, height="stretch", key=f"card_{key}{number}"):
+                st.metric(label, value)
+                st.caption(meaning)
