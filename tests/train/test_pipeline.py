@@ -155,12 +155,14 @@ DUALPIPE = {"gpus": 16, "pp": 4, "global_batch": 32, "schedule": "dualpipe"}
 
 @pytest.mark.parametrize("bytes_per_s", [5e9, 50e9, 450e9])
 def test_a_pair_hides_transfers_behind_the_other_pass(step_on, bytes_per_s):
-    result = step_on(bytes_per_s, **DUALPIPE, **EXPERTS, constants={"overlap_slowdown": 0.0})
+    quiet = {"overlap_slowdown": 0.0, "launch_us": 0.0}
+    result = step_on(bytes_per_s, **DUALPIPE, **EXPERTS, constants=quiet)
     forward, backward, pair = pair_of(result)
     moved = sum(m.busy_s for one in (forward, backward) for m in one.moved.values())
     computed = compute_s(forward) + compute_s(backward)
     assert compute_s(pair) == pytest.approx(computed)
-    assert max(computed, moved) <= pair.seconds < forward.seconds + backward.seconds
+    least = max(computed, moved) * (1 - 1e-9)
+    assert least <= pair.seconds < forward.seconds + backward.seconds
     assert sum(m.sent_bytes for m in pair.moved.values()) == pytest.approx(
         sum(m.sent_bytes for one in (forward, backward) for m in one.moved.values())
     )

@@ -210,6 +210,7 @@ def test_a_boundary_carries_the_activations_of_a_micro_batch(step):
 def test_a_skew_loads_the_busiest_expert_rank(step):
     """ORACLES E1: balanced routing minimises the busiest rank."""
     settings = {"gpus": 4, "ep": 4, "experts": 8, "top_k": 2, "expert_ffn": 1024}
+    settings["constants"] = {"launch_us": 0}  # else the CPU sets the pace of so small layers
     even, skewed = (step(**settings, expert_skew=skew) for skew in (1, 1.5))
     assert skewed.step_s > even.step_s
     assert skewed.sent_bytes("experts") == pytest.approx(1.5 * even.sent_bytes("experts"))
