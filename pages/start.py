@@ -22,7 +22,7 @@ def pictures(result: TrainResult) -> None:
     for figure in (steps, parts):
         figure.update_layout(margin={"l": 110})
         figure.update_yaxes(automargin=False)
-    steps.update_xaxes(title=None, ticksuffix=" ms")
+    steps.update_xaxes(title=None, ticksuffix=" ms", tickangle=0, nticks=4)
     steps.update_layout(height=steps.settings["height"] - 26)
     # One legend is enough: these bars say themselves what they are.
     for bar in parts.traces:
