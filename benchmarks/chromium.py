@@ -90,9 +90,7 @@ class Chromium:
 
 
 @contextmanager
-def running(
-    program: str, arguments: Sequence[str], size: tuple[int, int]
-) -> Iterator[Chromium]:  # fmt: skip
+def running(program: str, arguments: Sequence[str], size: tuple[int, int]) -> Iterator[Chromium]:
     """Start a browser, and end it."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(

@@ -166,9 +166,7 @@ def openings(
     return texts, charts
 
 
-def row(
-    name: str, browser: Any, chromium: Chromium, address: str, count: int, rounds: int
-) -> str:  # fmt: skip
+def row(name: str, browser: Any, chromium: Chromium, address: str, count: int, rounds: int) -> str:
     """The figures of a page beside what is asked for; * where they are above that."""
     page = PAGES[name]
     prime = browser.new_context(viewport=SIZE)

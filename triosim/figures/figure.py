@@ -9,6 +9,7 @@ checked figure. The tests compare the two.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,24 +141,26 @@ class Figure(go.Figure):  # type: ignore[misc] # plotly ships no type informatio
 
     def add_vline(self, x: Any, **line: Any) -> Figure:
         """From the bottom to the top of the chart."""
-        if self._checked or line.keys() & _CHOOSING:
-            super().add_vline(x, **line)
-            return self
-        return self.add_shape(type="line", x0=x, x1=x, **_UPRIGHT, **line)
+        return self._across(
+            partial(super().add_vline, x), line, type="line", x0=x, x1=x, **_UPRIGHT
+        )
 
     def add_hline(self, y: Any, **line: Any) -> Figure:
         """From the left to the right of the chart."""
-        if self._checked or line.keys() & _CHOOSING:
-            super().add_hline(y, **line)
-            return self
-        return self.add_shape(type="line", y0=y, y1=y, **_LEVEL, **line)
+        return self._across(partial(super().add_hline, y), line, type="line", y0=y, y1=y, **_LEVEL)
 
     def add_vrect(self, x0: Any, x1: Any, **rect: Any) -> Figure:
         """From the bottom to the top of the chart."""
-        if self._checked or rect.keys() & _CHOOSING:
-            super().add_vrect(x0, x1, **rect)
+        return self._across(
+            partial(super().add_vrect, x0, x1), rect, type="rect", x0=x0, x1=x1, **_UPRIGHT
+        )
+
+    def _across(self, otherwise: Any, properties: dict[str, Any], **shape: Any) -> Figure:
+        """A shape from edge to edge, which Plotly adds `otherwise`."""
+        if self._checked or properties.keys() & _CHOOSING:
+            otherwise(**properties)
             return self
-        return self.add_shape(type="rect", x0=x0, x1=x1, **_UPRIGHT, **rect)
+        return self.add_shape(**shape, **properties)
 
 
 def _merged(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
