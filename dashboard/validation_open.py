@@ -37,9 +37,9 @@ def command_of(scenario: TrainScenario) -> str:
     """The command of a run; files of the project are named from its folder."""
     root = f"{SAMPLE_TRACES.parent}/"
     paths = {
-        name: str(value).removeprefix(root)
+        name: value.removeprefix(root)
         for name in ("machine", "config")
-        if (value := getattr(scenario, name)) is not None
+        if isinstance(value := getattr(scenario, name), str)
     }
     return train_command(scenario, paths)
 

@@ -34,6 +34,7 @@ from tests.dashboard.reading import shown, table_with
 from triosim.commands.train import _parser
 from triosim.commands.train_flags import scenario_of as scenario_of_flags
 from triosim.figures import Style
+from triosim.network.topology.description import Description
 from triosim.train import TrainScenario, make_plan, train
 from triosim.validation import Target, load_source, rows_of
 from triosim.validation.compare import with_errors
@@ -232,6 +233,17 @@ def test_a_door_is_the_row_itself(name: str) -> None:
         assert there == spelt_out(make_plan(row.scenario))
         opened += 1
     assert opened > 0
+
+
+def test_a_network_that_only_a_table_describes_opens_with_its_description() -> None:
+    """As for the rows of vTrain, whose hosts have no name here."""
+    settings = load_source("vtrain-one-node").scenario
+    assert settings["machine"] == Description.from_file(Path(str(DATA / "a100-4x200.toml")))
+    scenario = TrainScenario(**{**settings, "gpus": 8})
+    parameters = door_to(scenario)
+    assert parameters is not None
+    read = read_train({name: [str(text)] for name, text in parameters.items()})
+    assert scenario_of(read.values).machine == settings["machine"]
 
 
 def test_a_run_without_a_place_on_the_page_train_is_a_command() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 from triosim.errors import ConfigError, counted
 from triosim.hardware.stacks import load_stack
+from triosim.network.topology.description import Description
 from triosim.train import TrainScenario
 from triosim.validation.folder import read_folder
 
@@ -161,7 +162,7 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
     return Source(
         name=name,
         targets=targets,
-        scenario=_with_paths(entry.pop("scenario", {})),
+        scenario=_with_files(entry.pop("scenario", {})),
         corrected=entry.pop("corrected", {}),
         assumptions=tuple(entry.pop("assumptions", ())),
         known_failures=tuple(entry.pop("known_failures", ())),
@@ -172,12 +173,15 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
     )
 
 
-def _with_paths(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Files beside the tables are named without their folder."""
-    return {
+def _with_files(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Files beside the tables are named without their folder; of a network, what its file says."""
+    found = {
         key: str(DATA / value) if str(value).endswith((".toml", ".json")) else value
         for key, value in scenario.items()
     }
+    if str(found.get("machine")).endswith(".toml"):
+        found["machine"] = Description.from_file(Path(found["machine"]))
+    return found
 
 
 def read_table(table: str) -> Iterator[dict[str, Any]]:
@@ -199,7 +203,7 @@ def _value(text: str) -> Any:
 
 
 def _row(source: Source, line: dict[str, Any]) -> Row:
-    told = _with_paths({k: line[k] for k in line if k in _FIELDS})
+    told = _with_files({k: line[k] for k in line if k in _FIELDS})
     settings = {**source.scenario, **told, **source.corrected}
     if settings.get("config"):
         settings.pop("model", None)
