@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from triosim.figures.search import layout_text
 from triosim.search import Ranked
 from triosim.search.found import ILLEGAL
 
@@ -20,11 +19,11 @@ def ranked_table(ranked: Sequence[Ranked], places: Sequence[int]) -> pd.DataFram
             {
                 OPEN: "" if one.scenario is None else "Open",
                 "place": None if one.outcome == ILLEGAL else place,
-                "layout": layout_text(one),
+                "layout": one.layout,
                 "step": _step(one),
                 "memory": _memory(one),
                 "why": one.reason,
-                "with": plan_text(one),
+                "with": one.plan,
                 "MFU": None if one.figures is None else round(100 * one.figures.mfu, 1),
                 COMPARE: "Compare" if one.scenario is not None and place > 1 else "",
                 PIN: "" if one.scenario is None else "Pin",
@@ -32,18 +31,6 @@ def ranked_table(ranked: Sequence[Ranked], places: Sequence[int]) -> pd.DataFram
             for place, one in zip(places, ranked, strict=True)
         ]
     )
-
-
-def plan_text(one: Ranked) -> str:
-    """The choices of a layout's best plan."""
-    chosen = one.scenario
-    if chosen is None:
-        return ""
-    said = [f"micro-batch {chosen.micro_batch_size}"]
-    said.append("no recompute" if chosen.recompute == "none" else f"{chosen.recompute} recompute")
-    said += [f"ZeRO-{chosen.zero}"] if chosen.zero else []
-    said += [chosen.schedule] if chosen.pp > 1 else []
-    return ", ".join(said)
 
 
 def _step(one: Ranked) -> str:

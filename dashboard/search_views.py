@@ -16,14 +16,14 @@ from dashboard.pinned import pin
 from dashboard.plain import plain
 from dashboard.search_run import begin, key_of, search_of
 from dashboard.search_settings import Question
-from dashboard.search_table import COMPARE, OPEN, PIN, plan_text, ranked_table
+from dashboard.search_table import COMPARE, OPEN, PIN, ranked_table
 from dashboard.sweep_board import Run, State
 from dashboard.sweep_open import ask_scenario, say_refused
 from dashboard.sweep_run import watch
 from dashboard.timeline import show, style
 from dashboard.validation_files import downloads
 from triosim.errors import counted
-from triosim.figures.search import fastest_layouts, layout_text
+from triosim.figures.search import fastest_layouts
 from triosim.figures.text import MIDDLE_DOT, time_text
 from triosim.search import OUTCOMES, Ranked, SearchResult
 
@@ -87,7 +87,7 @@ def _winner(found: SearchResult) -> None:
     assert scenario is not None
     show_cards(
         [
-            ("Fastest layout", layout_text(best), plan_text(best)),
+            ("Fastest layout", best.layout, best.plan),
             ("Step time", time_text(figures.step_ms), f"{100 * figures.mfu:.1f} % MFU"),
             (
                 "Tokens/s per GPU",
@@ -169,7 +169,7 @@ def _show(table: Any, listed: Sequence[Ranked], best: Ranked | None) -> None:
         one = row("search_pin")
         if one.scenario is not None:
             pin(one.scenario, one.step_ms)
-            st.toast(f"Pinned: {layout_text(one)}", icon=":material/keep:")
+            st.toast(f"Pinned: {one.layout}", icon=":material/keep:")
 
     def compared() -> None:
         one = row("search_compared")

@@ -80,5 +80,17 @@ def test_sliders_say_what_the_closed_forms_say():
     exec("\n".join([*cells, MOVED]), {})
 
 
+def test_sliders_show_the_table_that_they_keep():
+    cells = [cell.source for cell in read("seminar.ipynb").cells if cell.cell_type == "code"]
+    names, shown = {}, []
+    exec("\n".join(cells), names)
+    names["display"] = shown.append
+    for sliders in ("ring", "bubble", "bucket", "recompute"):
+        found = names[f"{sliders}_sliders"]
+        shown.clear()
+        found.update()
+        assert any(what is found.result for what in shown), sliders
+
+
 def _paths():
     return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]

@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from triosim.figures.search import fastest_layouts, layout_text
+from triosim.figures.search import fastest_layouts
 from triosim.figures.sweep import sweep_line, sweep_pareto
 from triosim.figures.sweep_heatmap import sweep_heatmap
 from triosim.figures.sweep_marks import FITS_NAME, NO_ANSWER_NAME, TOO_LARGE_NAME
@@ -158,10 +158,10 @@ def test_bars_of_layouts_are_as_long_as_their_steps(found: Any) -> None:
     assert len(drawn) >= 3
     lengths = [sum(bar.x[k] for bar in figure.data) for k in range(len(drawn))]
     assert lengths == pytest.approx([one.step_ms for one in drawn])
-    assert figure.data[0].y[0] == f"1. {layout_text(found.best)}"
+    assert figure.data[0].y[0] == f"1. {found.best.layout}"
 
 
 def test_a_layout_is_named_by_its_axes(found: Any) -> None:
-    texts = [layout_text(one) for one in found.ranked]
+    texts = [one.layout for one in found.ranked]
     assert "shard 4" in texts
     assert "shard 2 \u00b7 tp 2" in texts

@@ -15,7 +15,7 @@ from triosim.figures.style import (
     say_nothing_to_show,
     value_axis,
 )
-from triosim.figures.text import MIDDLE_DOT, share_text, time_text, words
+from triosim.figures.text import share_text, time_text, words
 from triosim.figures.train_colours import OTHER, PART_COLOURS, roomy_legend
 from triosim.search import Ranked
 
@@ -25,13 +25,6 @@ ORDER = (
     "forward", "recompute", "backward", "optimizer", "slowdown", "launch_wait",
     "exposed_communication", "bubble", "imbalance", "idle",
 )  # fmt: skip
-SHORT_NAMES = {"dp_replicate": "replicate", "dp_shard": "shard"}
-
-
-def layout_text(one: Ranked) -> str:
-    """The axes of the mesh that are more than one GPU long."""
-    sizes = [f"{SHORT_NAMES.get(axis, axis)} {n:,}" for axis, n in one.sizes.items() if n > 1]
-    return f" {MIDDLE_DOT} ".join(sizes) or "one GPU"
 
 
 def parts_of(one: Ranked) -> dict[str, float]:
@@ -52,7 +45,7 @@ def fastest_layouts(ranked: Sequence[Ranked], *, style: Style = DEFAULT_STYLE) -
     drawn = [one for one in ranked if one.figures is not None and one.outcome in ("best", "slower")]
     drawn = drawn[:MOST]
     figure = Figure()
-    labels = [f"{place}. {layout_text(one)}" for place, one in enumerate(drawn, 1)]
+    labels = [f"{place}. {one.layout}" for place, one in enumerate(drawn, 1)]
     rows = [parts_of(one) for one in drawn]
     names = [*ORDER, *sorted({name for row in rows for name in row} - {*ORDER})]
     longest = max((one.step_ms or 0.0 for one in drawn), default=1.0)

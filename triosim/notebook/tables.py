@@ -25,10 +25,6 @@ Tables = Mapping[str, Callable[[], pd.DataFrame]]
 GIB = 2**30
 LONGEST = 10  # gaps of an explanation's summary
 _SWEEP = ("step_ms", "samples_per_s", "tokens_per_s_per_gpu", "mfu", "peak_memory_gib")
-_SEARCH = (
-    "dp_replicate", "dp_shard", "cp", "tp", "pp", "step_ms", "mfu", "peak_memory_gib",
-    "micro_batch_size", "recompute", "schedule", "outcome", "reason",
-)  # fmt: skip
 
 
 @singledispatch
@@ -255,12 +251,20 @@ def _sweep(shown: SweepResult) -> pd.DataFrame:
 @tables_of.register
 def _(shown: SearchResult) -> Tables:
     return {
-        "summary": lambda: pd.DataFrame(
-            [one.row() for one in shown.ranked if one.scenario is not None],
-            columns=list(_SEARCH),
-        ),
+        "summary": lambda: _ranked(shown),
         "layouts": lambda: shown.frame,
     }
+
+
+def _ranked(shown: SearchResult) -> pd.DataFrame:
+    """The legal layouts in few columns, so that the reason has room."""
+    figures = ["step_ms", "mfu", "peak_memory_gib"]
+    rows = [
+        {"layout": one.layout, "with": one.plan, **one.row()}
+        for one in shown.ranked
+        if one.scenario is not None
+    ]
+    return pd.DataFrame(rows, columns=["layout", "with", *figures, "reason"])
 
 
 @tables_of.register

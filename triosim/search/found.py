@@ -28,6 +28,9 @@ OUTCOMES: Mapping[str, str] = {
 }
 
 
+_SHORT_NAMES = {"dp_replicate": "replicate", "dp_shard": "shard"}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ranked:
     """One layout.
@@ -48,6 +51,25 @@ class Ranked:
     @property
     def step_ms(self) -> float | None:
         return None if self.figures is None else self.figures.step_ms
+
+    @property
+    def layout(self) -> str:
+        """The axes of the mesh that are more than one GPU long."""
+        sizes = [f"{_SHORT_NAMES.get(axis, axis)} {n:,}" for axis, n in self.sizes.items() if n > 1]
+        return " \u00b7 ".join(sizes) or "one GPU"
+
+    @property
+    def plan(self) -> str:
+        """The choices of the layout's best plan."""
+        chosen = self.scenario
+        if chosen is None:
+            return ""
+        kept = chosen.recompute == "none"
+        said = [f"micro-batch {chosen.micro_batch_size}"]
+        said.append("no recompute" if kept else f"{chosen.recompute} recompute")
+        said += [f"ZeRO-{chosen.zero}"] if chosen.zero else []
+        said += [chosen.schedule] if chosen.pp > 1 else []
+        return ", ".join(said)
 
     def row(self) -> dict[str, Any]:
         """Plain values for a table."""
