@@ -133,6 +133,18 @@ def chosen(settings: Mapping[str, Setting]) -> Parameters:
     }
 
 
+def set_all(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> None:
+    """In a callback: set bound widgets, whether they are drawn by now or not.
+
+    Streamlit writes what is set into the address, except for a widget that was never drawn.
+    """
+    for name, value in values.items():
+        st.session_state[name] = value
+        if value not in (settings[name].default, None):
+            with contextlib.suppress(StreamlitAPIException):  # drawn: Streamlit will write it
+                st.query_params[name] = parameter_of(value)
+
+
 def put_right(
     page: str, link: Link, names: Iterable[str], *, arrived: bool, v_is_bare: bool = False
 ) -> None:

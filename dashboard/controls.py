@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from dashboard.imperfections import imperfections
+from dashboard.folded import folded
+from dashboard.imperfections import IMPERFECTIONS, imperfections
 from dashboard.plain import plain
-from dashboard.settings import CASE_NOTES, Setting, case_title, on_machine
+from dashboard.settings import CASE_NOTES, SETTINGS, Setting, case_title, on_machine
 from dashboard.topologies import NAMES, about
 from dashboard.traces_store import folder_of, uploads
 from dashboard.widgets import (
@@ -33,6 +34,11 @@ BANDWIDTH_MARKS = (
     *(200.0, 260.0, 300.0, 400.0, 450.0, 520.0, 600.0, 696.0, 800.0, 900.0, 1200.0, 1800.0),
     *(2400.0, 3600.0, 5000.0, 8000.0),
 )
+MORE = (
+    "resident", "algorithm", "protocol", "ptp_convention", "optical_gb_per_s", "hop_latency_ns",
+    "circuit_setup_ms", "circuit_teardown_ms", "wavelengths", "bucket_mb", "accumulate",
+    "schedule", "stage_cut", "batch_size", "trace_gpu", "fold",
+)  # fmt: skip
 CONVENTIONS = {"algbw": "all-reduced bytes per second", "link": "the speed of a link"}
 
 
@@ -55,11 +61,18 @@ def sidebar(traces: Sequence[str]) -> Controls:
         )
         _batches(controls)
         controls.put("capacity_log2", _capacity)
-        with st.expander("Imperfections"):
-            imperfections(controls)
-        with st.expander("More settings"):
-            _more(controls)
+        _folded(controls, "Imperfections", IMPERFECTIONS, imperfections)
+        _folded(controls, "More settings", MORE, _more)
+    controls.values = dict(controls.known)
     return controls
+
+
+def _folded(
+    controls: Controls, label: str, names: Sequence[str], draw: Callable[[Controls], None]
+) -> None:
+    """A group of those that are not drawn above it: the algorithm is, beside a network."""
+    settings = [SETTINGS[name] for name in names if name not in controls.values]
+    folded(label, settings, lambda: draw(controls))
 
 
 def _batches(controls: Controls) -> None:

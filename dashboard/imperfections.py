@@ -14,6 +14,7 @@ from triosim.figures.text import digits
 from triosim.joined import MEASURED_SLOWDOWN
 from triosim.scenario import Scenario
 
+IMPERFECTIONS = ("rank_speed", "slow_every", "jitter", "seed", "dead_links", "overlap_slowdown")
 JITTER_MARKS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3)
 SHARES_LEFT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 OVERLAP_HELP = (

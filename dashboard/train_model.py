@@ -8,7 +8,9 @@ from typing import Any
 import streamlit as st
 
 from dashboard import train_configs
+from dashboard.address import set_all
 from dashboard.bound import BOUND
+from dashboard.folded import folded
 from dashboard.links import shipped_traces
 from dashboard.plain import plain
 from dashboard.traces_store import label_of, uploads
@@ -52,8 +54,8 @@ def choose_model(controls: Controls) -> None:
     if origin == TYPED:
         _sizes(controls, base)
     else:
-        with st.expander("Change its sizes"):
-            _sizes(controls, base)
+        sizes = [SETTINGS[name] for name in SIZES]
+        folded("Change its sizes", sizes, lambda: _sizes(controls, base))
     _caption(controls)
 
 
@@ -113,8 +115,7 @@ def _from_another() -> None:
         model = TrainScenario(model=st.session_state.get("model")).transformer()
     except TrioSimError:
         return
-    for name, value in typed_sizes(model).items():
-        st.session_state[name] = value
+    set_all(typed_sizes(model), SETTINGS)
 
 
 def typed_sizes(model: Transformer) -> dict[str, Any]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import streamlit as st
 
+from dashboard.address import set_all
 from dashboard.described import description_field
+from dashboard.folded import folded
 from dashboard.plain import plain
 from dashboard.train_constants import constant_fields
 from dashboard.train_controls import Controls
 from dashboard.train_model import choose_model, sequence_placeholder
 from dashboard.train_published import preset, presets
-from dashboard.train_settings import OWN_GRID
+from dashboard.train_settings import CONSTANTS, OWN_GRID, SETTINGS
 from dashboard.train_values import values_of
 from triosim.errors import ConfigError
 from triosim.hardware import load_gpu
@@ -80,47 +83,72 @@ def _mesh(controls: Controls) -> None:
 
 
 def _folded(controls: Controls) -> None:
-    with st.expander("Batch and data parallelism"):
-        controls.number(
-            "batch",
-            placeholder="micro-batch x dp x pp",
-            help="Empty: one micro-batch for each data-parallel rank and stage.",
-        )
-        controls.row(("replicate", "ep"))
-        controls.number("skew", step=0.1, help="What the busiest expert-parallel rank has to do "
-                        "over the mean; 1: all alike.")  # fmt: skip
-        controls.row(
-            ("zero", "fsdp"),
-            zero={"help": "What dp_shard divides: 1 optimizer state, 2 and gradients, 3 and "
-                  "parameters."},
-            fsdp={"help": "1: flat parameters, 2: each parameter."},
-        )  # fmt: skip
-        controls.switch("reshard", help="Parameters are given back after forward.")
-        controls.row(
-            ("prefetch", "buckets"),
-            prefetch={"placeholder": "1, FSDP1: 2"},
-            buckets={"help": "Of gradients, with DDP."},
-        )
-    with st.expander("Pipeline, context and tensor parallelism"):
-        controls.choice("pipeline", on_change=_own_grid)
-        controls.number("chunks")
-        controls.text("grid", EXAMPLE_GRID, height=150, help=GRID_HELP)
-        controls.choice("context", help=_lines(CONTEXTS))
-        for name in ("sp", "async_tp", "loss_parallel"):
-            controls.switch(name)
-    with st.expander("Optimizer and launches"):
-        controls.row(("optimizer", "state"))
-        controls.choice("fused")
-        controls.choice("sync")
-        controls.switch("graphs")
-        controls.text("breaks", "none; self_attn,mlp", help="Modules of a layer after which the "
-                      "graph of torch.compile ends.")  # fmt: skip
-        controls.switch("offload")
-    with st.expander("Slow GPUs and lost time"):
-        controls.text("slow", "none; 3=0.5 is half speed")
-        controls.number("extra", help="Time in which the CPU launches nothing, as for logging.")
-    with st.expander("Constants of the software stack"):
-        constant_fields(controls)
+    for label, (names, draw) in GROUPS.items():
+        folded(label, [SETTINGS[name] for name in names], partial(draw, controls))
+
+
+def _batch(controls: Controls) -> None:
+    controls.number(
+        "batch",
+        placeholder="micro-batch x dp x pp",
+        help="Empty: one micro-batch for each data-parallel rank and stage.",
+    )
+    controls.row(("replicate", "ep"))
+    controls.number("skew", step=0.1, help="What the busiest expert-parallel rank has to do "
+                    "over the mean; 1: all alike.")  # fmt: skip
+    controls.row(
+        ("zero", "fsdp"),
+        zero={"help": "What dp_shard divides: 1 optimizer state, 2 and gradients, 3 and "
+              "parameters."},
+        fsdp={"help": "1: flat parameters, 2: each parameter."},
+    )  # fmt: skip
+    controls.switch("reshard", help="Parameters are given back after forward.")
+    controls.row(
+        ("prefetch", "buckets"),
+        prefetch={"placeholder": "1, FSDP1: 2"},
+        buckets={"help": "Of gradients, with DDP."},
+    )
+
+
+def _pipeline(controls: Controls) -> None:
+    controls.choice("pipeline", on_change=_own_grid)
+    controls.number("chunks")
+    controls.text("grid", EXAMPLE_GRID, height=150, help=GRID_HELP)
+    controls.choice("context", help=_lines(CONTEXTS))
+    for name in ("sp", "async_tp", "loss_parallel"):
+        controls.switch(name)
+
+
+def _optimizer(controls: Controls) -> None:
+    controls.row(("optimizer", "state"))
+    controls.choice("fused")
+    controls.choice("sync")
+    controls.switch("graphs")
+    controls.text("breaks", "none; self_attn,mlp", help="Modules of a layer after which the "
+                  "graph of torch.compile ends.")  # fmt: skip
+    controls.switch("offload")
+
+
+def _slow(controls: Controls) -> None:
+    controls.text("slow", "none; 3=0.5 is half speed")
+    controls.number("extra", help="Time in which the CPU launches nothing, as for logging.")
+
+
+# The settings of each folded group, and what draws them.
+GROUPS: Mapping[str, tuple[Sequence[str], Callable[[Controls], None]]] = {
+    "Batch and data parallelism": (
+        ("batch", "replicate", "ep", "skew", "zero", "fsdp", "reshard", "prefetch", "buckets"),
+        _batch,
+    ),
+    "Pipeline, context and tensor parallelism": (
+        ("pipeline", "chunks", "grid", "context", "sp", "async_tp", "loss_parallel"), _pipeline,
+    ),
+    "Optimizer and launches": (
+        ("optimizer", "state", "fused", "sync", "graphs", "breaks", "offload"), _optimizer,
+    ),
+    "Slow GPUs and lost time": (("slow", "extra"), _slow),
+    "Constants of the software stack": (tuple(CONSTANTS), constant_fields),
+}  # fmt: skip
 
 
 def _lines(notes: Mapping[str, str]) -> str:
@@ -134,13 +162,13 @@ def _own_grid() -> None:
         return
     stages = int(state.get("pp") or 1)
     try:
-        state["grid"] = write_grid(make_schedule("1f1b", stages, stages, 1))
+        grid = write_grid(make_schedule("1f1b", stages, stages, 1))
     except ConfigError:
         return
+    set_all({"grid": grid}, SETTINGS)
 
 
 def _preset() -> None:
     """Set everything as in a preset; the field is empty again."""
-    for name, value in values_of(preset(st.session_state["train_preset"])).items():
-        st.session_state[name] = value
+    set_all(values_of(preset(st.session_state["train_preset"])), SETTINGS)
     st.session_state["train_preset"] = None

@@ -42,6 +42,55 @@ def test_settings_are_in_the_address_and_come_back(visit: Visits) -> None:
     assert hosts == {one.address.removeprefix("http://")}
 
 
+def test_a_folded_group_is_drawn_when_opened_and_keeps_what_is_typed(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/train?v=1&model=llama3.2-1b")
+    title = page.get_by_text("Slow GPUs and lost time")
+    field = page.get_by_role("spinbutton", name="More time per step")
+    steps = page.get_by_test_id("stMetricValue").first
+    before = steps.inner_text()
+    expect(title).to_be_visible()
+    assert page.locator(".st-key-extra").count() == 0
+    title.click()
+    expect(field).to_be_visible()
+    field.fill("5000")
+    title.click()  # leaving the field takes the number
+    expect(page).to_have_url(re.compile("extra=5000"))
+    expect(steps).not_to_have_text(before)
+    expect(field).to_have_count(0)  # hidden
+    other = visit()
+    again = other.open(page.url.removeprefix(other.address))
+    expect(again.get_by_test_id("stMetricValue").first).to_have_text(steps.inner_text())
+    expect(again.locator(".st-key-extra")).to_be_attached()
+    title.click()
+    expect(field).to_have_value("5000")
+    field.fill("0")
+    field.press("Enter")
+    expect(page).not_to_have_url(re.compile("extra"))
+    expect(steps).to_have_text(before)
+    title.click()
+    expect(page.locator(".st-key-extra")).to_have_count(0)
+    assert one.complaints == other.complaints == []
+
+
+def test_a_preset_is_in_the_address_with_what_is_folded(visit: Visits) -> None:
+    """TorchTitan's row 13: 405 B on 512 GPUs with an interleaved schedule."""
+    one = visit()
+    page = one.open("/train?v=1&model=llama3.2-1b")
+    field = page.get_by_role("combobox", name="Start from a published run")
+    field.click()
+    field.fill("405B, 512 GPUs, dp_shard 8 tp 8 pp 8, micro-batch 4, interleaved")
+    page.get_by_role("option").first.click()
+    expect(page.locator("h3").first).to_contain_text("llama3.1-405b on 512 GPUs")
+    for said in ("chunks=2", "async_tp=true", "pipeline=interleaved", "recompute=full"):
+        expect(page).to_have_url(re.compile(said))
+    page.get_by_role("spinbutton", name="pp: pipeline").fill("4")
+    page.keyboard.press("Enter")
+    expect(page.locator("h3").first).to_contain_text("pp 4")
+    expect(page).to_have_url(re.compile("chunks=2"))
+    assert one.complaints == []
+
+
 def test_pointing_at_a_rank_shows_its_group(visit: Visits) -> None:
     one = visit()
     page = one.page

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from streamlit.testing.v1 import AppTest
+
+from dashboard.folded import key_of
 
 
 def shown(at: AppTest) -> str:
@@ -16,3 +20,30 @@ def shown(at: AppTest) -> str:
 def table_with(at: AppTest, column: str) -> pd.DataFrame:
     """The first table that has a column of that name."""
     return next(frame.value for frame in at.dataframe if column in frame.value)
+
+
+def unfold(at: AppTest, *labels: str) -> AppTest:
+    """Open folded groups of the sidebar, or all of them, as a click on their titles does."""
+    for label in labels or [group.label for group in at.sidebar.expander]:
+        at.session_state[key_of(label)] = True
+    return at.run()
+
+
+def fold(at: AppTest, label: str) -> AppTest:
+    """Close a group again."""
+    at.session_state[key_of(label)] = False
+    return at.run()
+
+
+def keys(block: Any) -> set[str]:
+    """The keys of the controls of a page, or of a part of it."""
+    kinds = (
+        *(block.number_input, block.select_slider, block.radio, block.slider, block.selectbox),
+        *(block.toggle, block.text_input, block.text_area),
+    )
+    return {widget.key for kind in kinds for widget in kind if widget.key}
+
+
+def group(at: AppTest, label: str) -> Any:
+    """A group of the sidebar."""
+    return next(group for group in at.sidebar.expander if group.label == label)

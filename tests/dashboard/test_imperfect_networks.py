@@ -6,6 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.topologies import MAX_CHECKED, connections, read_name
+from tests.dashboard.reading import unfold
 from triosim import ConfigError, Scenario, simulate
 from triosim.figures.text import time_text
 from triosim.network.topology.machines import load_machine
@@ -69,7 +70,7 @@ def test_what_is_implied_is_no_entry_of_its_own(simulate_page: Open) -> None:
 
 
 def test_a_connection_is_killed_weakened_and_mended(simulate_page: Open) -> None:
-    at = simulate_page(gpus="4", topology="ring")
+    at = unfold(simulate_page(gpus="4", topology="ring"), "Imperfections")
     for key, value, text in (
         ("bad_link", "2-3", "2-3"),
         ("bad_link_left", 0.5, "2-3=0.5"),
@@ -109,7 +110,7 @@ def test_gpus_that_are_cut_off_are_named(simulate_page: Open) -> None:
 def test_a_wrong_link_is_said_beside_its_field(
     simulate_page: Open, key: str, typed: str, sentence: str
 ) -> None:
-    at = simulate_page()
+    at = unfold(simulate_page(), "Imperfections")
     at.text_input(key=key).set_value(typed).run()
     assert not at.exception
     assert at.sidebar.error[0].value.replace("\\", "").startswith(sentence)

@@ -9,6 +9,7 @@ from dashboard import runner
 from dashboard.examples import EXAMPLES
 from dashboard.export import portable_scenario
 from dashboard.links import TABS, parameters_of, values_of
+from tests.dashboard.reading import keys, unfold
 from triosim import Scenario, simulate
 from triosim.commands.flags import command_line
 from triosim.figures.text import time_text
@@ -131,7 +132,7 @@ def test_every_control_changes_its_setting(
     fields: dict[str, Any],
     link: dict[str, str],
 ) -> None:
-    at = simulate_page(**link)
+    at = unfold(simulate_page(**link))
     getattr(at, kind)(key=key).set_value(value).run()
     assert_shows(at, Scenario(**{"case": 2, **fields}))
 
@@ -140,7 +141,7 @@ def test_every_control_changes_its_setting(
 def test_every_optical_control_changes_its_setting(
     simulate_page: Open, kind: str, key: str, value: Any, fields: dict[str, Any]
 ) -> None:
-    at = simulate_page(interconnect="optical")
+    at = unfold(simulate_page(interconnect="optical"))
     getattr(at, kind)(key=key).set_value(value).run()
     assert_shows(at, Scenario(case=2, interconnect="optical", **fields))
 
@@ -181,14 +182,9 @@ def test_twice_the_bandwidth_halves_the_all_reduce(simulate_page: Open) -> None:
 def test_only_controls_that_matter_are_shown(
     simulate_page: Open, link: dict[str, str], shown: set[str], hidden: set[str]
 ) -> None:
-    at = simulate_page(**link)
-    kinds = (
-        *(at.number_input, at.select_slider, at.radio, at.slider),
-        *(at.selectbox, at.toggle, at.text_input),
-    )
-    keys = {widget.key for kind in kinds for widget in kind}
-    assert shown <= keys
-    assert not hidden & keys
+    drawn = keys(unfold(simulate_page(**link)))
+    assert shown <= drawn
+    assert not hidden & drawn
 
 
 def test_the_mesh_follows_the_number_of_gpus(simulate_page: Open) -> None:
@@ -258,6 +254,7 @@ def test_a_sentence_stands_beside_its_control(simulate_page: Open) -> None:
     at = simulate_page(case="4")
     at.number_input(key="micro_batch_size").set_value(9).run()
     assert "Micro-batch 9" in at.sidebar.error[0].value
+    unfold(at, "Imperfections")
     at.text_input(key="rank_speed").set_value("half").run()
     assert "Slow GPUs half: must be rank=speed" in at.sidebar.error[0].value
 
@@ -333,7 +330,7 @@ def test_a_rank_that_is_no_longer_there_is_let_go(simulate_page: Open) -> None:
 
 @pytest.mark.parametrize("rank", ["8", "99999999999999999999"])
 def test_a_slow_gpu_that_is_not_there_is_a_sentence(simulate_page: Open, rank: str) -> None:
-    at = simulate_page()
+    at = unfold(simulate_page(), "Imperfections")
     at.text_input(key="rank_speed").set_value(f"{rank}=0.5").run()
     assert not at.exception
     assert any("ranks go from 0 to 7" in error.value for error in at.error)
@@ -351,7 +348,7 @@ def handles(at: AppTest) -> tuple[float | None, float]:
 
 
 def test_moving_one_slow_gpu_leaves_the_others(simulate_page: Open) -> None:
-    at = simulate_page(rank_speed="1=0.5,5=0.8")
+    at = unfold(simulate_page(rank_speed="1=0.5,5=0.8"), "Imperfections")
     assert handles(at) == (1, 0.5)
     at.select_slider(key="slow_speed").set_value(0.3).run()
     assert_shows(at, Scenario(case=2, rank_speed={1: 0.3, 5: 0.8}))
@@ -367,7 +364,7 @@ def test_moving_one_slow_gpu_leaves_the_others(simulate_page: Open) -> None:
 
 
 def test_the_handles_pass_over_a_slow_gpu_that_is_not_there(simulate_page: Open) -> None:
-    at = simulate_page()
+    at = unfold(simulate_page(), "Imperfections")
     at.text_input(key="rank_speed").set_value("99=0.5, 1=0.5").run()
     assert handles(at) == (1, 0.5)
     at.select_slider(key="slow_speed").set_value(0.3).run()
@@ -390,6 +387,7 @@ def test_a_speed_that_is_no_number_does_not_stay(simulate_page: Open) -> None:
     at = simulate_page(rank_speed="0=nan", gpus="4")
     assert "rank\\_speed 0=nan: must be rank=speed" in at.warning[0].value
     assert_shows(at, Scenario(case=2, gpus=4))
+    unfold(at, "Imperfections")
     at.text_input(key="rank_speed").set_value("0=nan").run()
     assert "Slow GPUs 0=nan: must be rank=speed" in at.sidebar.error[0].value
     assert not at.exception
@@ -413,7 +411,7 @@ WRONG: list[tuple[str, float, str]] = [
 def test_a_wrong_number_is_refused_beside_its_field(
     simulate_page: Open, key: str, value: float, sentence: str
 ) -> None:
-    at = simulate_page(tab="Memory", memory_rank="3")
+    at = unfold(simulate_page(tab="Memory", memory_rank="3"))
     before = at.number_input(key=key).value
     at.number_input(key=key).set_value(value).run()
     (error,) = at.error
@@ -444,7 +442,7 @@ def test_a_link_to_more_gpus_than_are_drawn_from_there_is_said(simulate_page: Op
 
 @pytest.mark.parametrize("key", ["gpus", "jitter"])
 def test_a_wrong_number_that_is_typed_is_no_links_fault(simulate_page: Open, key: str) -> None:
-    at = simulate_page()
+    at = unfold(simulate_page())
     at.query_params[key] = "-1"  # as a browser has it when a person types it
     at.number_input(key=key).set_value(-1.0).run()
     assert not at.warning

@@ -9,6 +9,7 @@ from hashlib import sha256
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.dashboard.reading import unfold
 from triosim.figures.text import time_text
 from triosim.hardware import load_gpu
 from triosim.scenario import SAMPLE_TRACES
@@ -49,6 +50,7 @@ def test_an_uploaded_config_is_trained(train_page: Open) -> None:
     name = at.selectbox(key="config").value
     assert name == f"upload-{sha256(json.dumps(CONFIG).encode()).hexdigest()[:12]}"
     assert at.session_state["train_address"]["config"] == name
+    unfold(at, "Change its sizes")
     at.number_input(key="layers").set_value(2).run()
     assert "2 layers" in shown(at)
 
@@ -107,7 +109,7 @@ def test_a_recorded_step_takes_what_its_trace_says(train_page: Open) -> None:
 
 
 def test_a_grid_begins_as_1f1b_and_is_what_runs(train_page: Open) -> None:
-    at = train_page(v="1", model="llama3.2-1b", pp="2", world="4")
+    at = unfold(train_page(v="1", model="llama3.2-1b", pp="2", world="4"))
     step = at.metric[0].value
     at.selectbox(key="pipeline").set_value("typed as a grid").run()
     assert read_grid(at.text_area(key="grid").value).rows == make_schedule("1f1b", 2, 2, 1).rows
@@ -120,6 +122,7 @@ def test_a_grid_begins_as_1f1b_and_is_what_runs(train_page: Open) -> None:
 def test_a_constant_typed_in_counts_and_is_marked(train_page: Open) -> None:
     at = train_page(v="1", model="llama3.2-1b", look="Checks and assumptions")
     before = at.metric[0].value
+    unfold(at, "Constants of the software stack")
     at.number_input(key="stack_gemm").set_value(0.4).run()
     table = next(frame.value for frame in at.dataframe if "constant" in frame.value)
     row = table[table["constant"] == "gemm"].iloc[0]
