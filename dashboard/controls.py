@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
+from dashboard.described import description_field
 from dashboard.folded import folded
 from dashboard.imperfections import IMPERFECTIONS, imperfections
 from dashboard.plain import plain
-from dashboard.settings import CASE_NOTES, SETTINGS, Setting, case_title, on_machine
+from dashboard.settings import CASE_NOTES, DESCRIBED, SETTINGS, Setting, case_title, on_machine
 from dashboard.topologies import NAMES, about
 from dashboard.traces_store import folder_of, uploads
 from dashboard.widgets import (
@@ -103,6 +104,7 @@ def _network(controls: Controls) -> None:
     """Between GPUs: an electrical network or circuits over a mesh."""
     controls.put("interconnect", lambda s: radio(s, s.choices))
     topology = controls.put("topology", _topology)
+    controls.put("own_network", lambda s: description_field(s.name))
     if topology is not None:
         controls.put("algorithm", lambda s: _algorithm(s, topology))
     controls.put(
@@ -116,19 +118,20 @@ def _network(controls: Controls) -> None:
 def _topology(setting: Setting) -> str | None:
     # What was typed before is one of the options, as a browser's list has it.
     now = st.session_state.get(setting.name) or st.query_params.get(setting.name)
+    names = (*NAMES, DESCRIBED)
     typed = named(
         setting,
-        [*NAMES, now] if now and now not in NAMES else NAMES,
+        [*names, now] if now and now not in names else names,
         "TrioSim's: a ring, or a chain",
         accept_new_options=True,
-        help="Choose a name, or type one with sizes: torus:4x8, leaf-spine:16x2. A network of your "
-        "own belongs on the page Network.",
+        help="Choose a name, or type one with sizes: torus:4x8, leaf-spine:16x2. "
+        f"{DESCRIBED.capitalize()}: a network of your own, as the page Network has it.",
     )
     if typed is None:
         return None
     name = typed.strip().casefold()
     said = about(name)
-    own = " Its own links count, so there is no bandwidth to set." if said else ""
+    own = " Its own links count, so there is no bandwidth to set."
     own = own if on_machine({"topology": name}) else ""
     if said:
         st.caption(plain(f"{said[0].upper()}{said[1:]}.") + own)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.bound import BOUND
+from dashboard.network_text import read_text, write_toml
 from dashboard.plain import plain
+from triosim.errors import ConfigError
+from triosim.network.topology.description import Description
 
-DESCRIBED = "own description"  # as a choice beside the networks that have a name
 MAX_TEXT = 8000
 EXAMPLE = """\
 kind = "tiers"
@@ -39,6 +41,23 @@ def description_field(key: str) -> str:
     if refused:
         st.error(plain(refused))
     return typed or ""
+
+
+def read_description(text: str, field: str) -> Description:
+    """What is typed; raises `ConfigError` on the given field."""
+    try:
+        return read_text(text)
+    except ConfigError as error:
+        raise ConfigError(field, error.value, error.problem) from None
+
+
+def write_description(description: Description, field: str) -> str:
+    """What stands in the field for a network; raises `ConfigError` for one that is too long."""
+    text = write_toml(description)
+    if len(text) > MAX_TEXT:
+        legal = f"this page reads descriptions of up to {MAX_TEXT:,} characters"
+        raise ConfigError(field, f"{len(text):,} characters", legal)
+    return text
 
 
 def _file(key: str) -> str:

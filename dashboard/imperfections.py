@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.links import read_faults, read_speeds, write_faults, write_speeds
+from dashboard.links import network_of, read_faults, read_speeds, write_faults, write_speeds
 from dashboard.numbers import is_legal, number_field, refuse, say_refused
 from dashboard.settings import Setting, on_machine
-from dashboard.topologies import BAD_LINKS_HELP, bad_links_text, connections, read_name
+from dashboard.topologies import BAD_LINKS_HELP, bad_links_text, connections
 from dashboard.widgets import Controls, number, number_with_slider, text
 from triosim.errors import ConfigError
 from triosim.figures.text import digits
@@ -46,13 +46,12 @@ def _percent(share: float) -> str:
 def _names(controls: Controls) -> tuple[str, ...]:
     """The connections of the network that is chosen; none where that is not right yet."""
     known = controls.known
-    name = known["topology"]
     try:
         return connections(
             Scenario(
                 case=known["case"],
                 gpus=known["gpus"],
-                topology=None if name is None else read_name(name),
+                topology=network_of(known),
                 algorithm=known["algorithm"],
             )
         )

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboard.described import MAX_TEXT, read_description, write_description
 from dashboard.frame import FRAME, frame_value
-from dashboard.settings import SETTINGS, VERSION, Setting, label_of
+from dashboard.settings import DESCRIBED, SETTINGS, VERSION, Setting, label_of
 from dashboard.topologies import check_network, read_name
 from dashboard.traces_store import SHIPPED, absent, folder_of, is_upload
 from triosim.errors import ConfigError
+from triosim.network.topology.description import Description
 from triosim.scenario import Scenario
 
 TABS = (
@@ -118,17 +120,32 @@ def scenario_of(values: Mapping[str, Any]) -> Scenario:
     fields["rank_speed"] = read_speeds(values["rank_speed"] or "") or None
     if "dead_links" in fields:
         fields["dead_links"] = tuple(listed(values["dead_links"] or ""))
-    if fields.get("topology") is not None:
-        fields["topology"] = read_name(values["topology"])
+    fields.pop("own_network", None)
+    if "topology" in fields:
+        fields["topology"] = network_of(values)
     fields.pop("mesh_cols", None)  # they follow from the rows
     if fields.get("mesh_rows") == 1:
         fields["mesh_rows"] = None
     return Scenario(**fields)
 
 
+def network_of(values: Mapping[str, Any]) -> str | Description | None:
+    """The network of some settings as the engine takes it; raises `ConfigError`."""
+    name = values["topology"]
+    if name == DESCRIBED:
+        return read_description(values["own_network"] or "", "own_network")
+    return None if name is None else read_name(name)
+
+
 def values_of(scenario: Scenario) -> dict[str, Any]:
-    """The settings of a scenario on a shipped or uploaded trace: the inverse of `scenario_of`."""
-    values = {name: getattr(scenario, s.field) for name, s in SETTINGS.items()}
+    """The settings of a scenario on a shipped or uploaded trace: the inverse of `scenario_of`.
+
+    Raises `ConfigError` for a network whose description is too long for a page.
+    """
+    values = {name: getattr(scenario, s.field, None) for name, s in SETTINGS.items()}
+    if isinstance(scenario.topology, Description):
+        values["own_network"] = write_description(scenario.topology, "topology")
+        values["topology"] = DESCRIBED
     values["trace"] = Path(scenario.trace_dir).name
     values["rank_speed"] = write_speeds(scenario.speeds) or None
     values["dead_links"] = ", ".join(scenario.dead_links) or None
@@ -185,7 +202,11 @@ def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any
             raise ConfigError("trace", text, absent(text))
         return _choice("trace", text, traces)
     if setting.name == "topology":
-        return read_name(text)
+        return text if text == DESCRIBED else read_name(text)
+    if setting.name == "own_network":
+        if len(text) > MAX_TEXT:
+            raise ConfigError("own_network", text, f"must have at most {MAX_TEXT:,} characters")
+        return text
     if setting.name == "rank_speed":
         return write_speeds(read_speeds(text)) or None
     if setting.kind == "choice":

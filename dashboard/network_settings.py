@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.described import DESCRIBED
 from dashboard.lab.collectives import LAB, NO_QUESTION
 from dashboard.links import shipped_traces
-from dashboard.settings import Setting
+from dashboard.settings import DESCRIBED, Setting
 from dashboard.settings import choice_setting as _choice
 from dashboard.settings import number_setting as _number
 from dashboard.settings import text_setting as _text

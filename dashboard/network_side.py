@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from dashboard import complaints
-from dashboard.described import DESCRIBED, description_field
+from dashboard.described import description_field
 from dashboard.network_controls import (
     RANK_MARKS,
     SPEED_MARKS,
@@ -31,6 +31,7 @@ from dashboard.network_settings import (
 from dashboard.network_study import Network, Question
 from dashboard.network_text import read_faults, read_text
 from dashboard.plain import plain
+from dashboard.settings import DESCRIBED
 from dashboard.topologies import BAD_LINKS_HELP, MAX_CHECKED, bad_links_text, names_of
 from triosim.errors import ConfigError, TrioSimError
 from triosim.network.collectives.choose import ALGORITHMS, algorithms_for

@@ -13,14 +13,11 @@ from dashboard.export import file_button
 from dashboard.frame import presenting
 from dashboard.network_answers import frames
 from dashboard.network_controls import choice, number
-from dashboard.network_links import parameters_here
 from dashboard.network_player import show_player
-from dashboard.network_settings import DESCRIBED, MAX_PLAYED
-from dashboard.network_side import Chosen, edit, sentence
+from dashboard.network_settings import MAX_PLAYED
+from dashboard.network_side import Chosen, sentence
 from dashboard.network_study import CURVE, Study, crossovers
-from dashboard.network_text import write_toml
 from dashboard.plain import micro, plain
-from dashboard.saved_file import open_saved, save_settings
 from dashboard.timeline import show, style
 from triosim.errors import TrioSimError, counted
 from triosim.export.table import to_csv
@@ -28,8 +25,6 @@ from triosim.figures.network import busy_of, network_figure
 from triosim.figures.network_sizes import size_figure
 from triosim.figures.text import bytes_text, digits, share_text, time_text
 from triosim.network.topology.base import Topology
-from triosim.network.topology.describe import machine_names
-from triosim.network.topology.machines import Machine, load_machine
 
 MAX_BUSIEST = 12
 NOTHING = "n/a"
@@ -281,49 +276,3 @@ def _structure(
         side = max(d for d in range(1, math.isqrt(ranks) + 1) if ranks % d == 0)
         return None, (side, ranks // side)
     return None, None
-
-
-def description_tab(chosen: Chosen) -> None:
-    """The network in numbers: to read, change and keep; and what it is based on."""
-    assert chosen.network is not None
-    written = write_toml(chosen.network.description)
-    left, right = st.columns([0.5, 0.5])
-    with left:
-        with st.container(horizontal=True):
-            st.button(
-                "Edit a copy",
-                icon=":material/edit:",
-                on_click=edit,
-                args=(written,),
-                disabled=chosen.name == DESCRIBED,
-            )
-            st.download_button(
-                "Download", written, file_name="topology.toml", mime="application/toml",
-                icon=":material/download:", on_click="ignore",
-            )  # fmt: skip
-            save_settings("network", parameters_here())
-        open_saved()
-        st.code(written, language="toml", wrap_lines=True)
-        st.caption("Use it with --topology topology.toml on the command line, too.")
-    with right:
-        if chosen.name in machine_names():
-            _sources(load_machine(chosen.name))
-        else:
-            st.markdown("**Based on**")
-            st.markdown("- Your own numbers; nothing is taken from a data sheet.")
-
-
-def _sources(machine: Machine) -> None:
-    """What a machine of the catalogue is based on."""
-    st.markdown("**Assumed**\n\n" + "\n".join(f"- {plain(a)}" for a in machine.assumptions))
-    st.markdown("**Where the numbers are from**")
-    lines = [f"- {plain(part)}: {plain(source)}" for part, source in machine.sources.items()]
-    st.markdown("\n".join(lines))
-    if machine.stated:
-        st.markdown("**What sources state, and tests hold the topology against**")
-        stated = (
-            f"{figure.quantity}, {counted(figure.gpus, 'GPU')}: "
-            f"{digits(figure.bytes_per_s / 1e9, 6)} GB/s; {figure.source}"
-            for figure in machine.stated
-        )
-        st.markdown("\n".join(f"- {plain(line)}" for line in stated))

@@ -27,6 +27,7 @@ from triosim.scenario import (
 )
 
 VERSION = "1"
+DESCRIBED = "own description"  # as a choice beside the networks that have a name
 Values = Mapping[str, Any]
 CASE_NOTES = {
     0: "every GPU trains alone, nothing is exchanged",
@@ -102,12 +103,21 @@ def on_machine(values: Values) -> bool:
     return values["topology"] in machine_names()
 
 
+def own_links(values: Values) -> bool:
+    """Whether the network has links of its own: a machine, or one that is described."""
+    return on_machine(values) or values["topology"] == DESCRIBED
+
+
 def _links_to_set(values: Values) -> bool:
-    return _over("electrical", 1, 2, 3, 4)(values) and not on_machine(values)
+    return _over("electrical", 1, 2, 3, 4)(values) and not own_links(values)
 
 
 def _protocol_known(values: Values) -> bool:
-    return _over("electrical", 1, 2, 3, 4)(values) and on_machine(values)
+    return _over("electrical", 1, 2, 3, 4)(values) and own_links(values)
+
+
+def _described(values: Values) -> bool:
+    return _over("electrical", 1, 2, 3, 4)(values) and values["topology"] == DESCRIBED
 
 
 def _in_ring(values: Values) -> bool:
@@ -117,7 +127,9 @@ def _in_ring(values: Values) -> bool:
 
 # Page defaults that differ from the command line's: a first visit should show communication. What
 # is typed as text is empty where the scenario has an empty list.
-PAGE_DEFAULTS = {"trace": DEFAULT_TRACE, "case": 2, "mesh_rows": 1, "dead_links": None}
+PAGE_DEFAULTS = {
+    "trace": DEFAULT_TRACE, "case": 2, "mesh_rows": 1, "dead_links": None, "own_network": None,
+}  # fmt: skip
 LABELS = {
     "trace": "Trace",
     "case": "Case",
@@ -126,6 +138,7 @@ LABELS = {
     "bandwidth_gb_per_s": "Remote memory (GB/s per GPU)",
     "interconnect": "Interconnect",
     "topology": "Network",
+    "own_network": "Description of the network",
     "algorithm": "All-reduce algorithm",
     "ptp_bandwidth_gb_per_s": "GPU to GPU bandwidth (GB/s)",
     "latency_us": "Link latency (µs)",
@@ -162,12 +175,16 @@ _MATTERS: Mapping[str, tuple[Callable[[Values], bool], str]] = {
     **dict.fromkeys(
         ("topology", "dead_links"), (_over("electrical", 1, 2, 3, 4), f"{_ELECTRICAL} 4")
     ),
+    "own_network": (_described, f"the network is not {DESCRIBED}"),
     "algorithm": (_over("electrical", 1, 2, 3), f"{_ELECTRICAL} 3"),
     **dict.fromkeys(
         ("ptp_bandwidth_gb_per_s", "latency_us"),
-        (_links_to_set, f"{_ELECTRICAL} 4, and a machine has links of its own"),
+        (_links_to_set, f"{_ELECTRICAL} 4, and a machine or a description has links of its own"),
     ),
-    "protocol": (_protocol_known, "only the links of a machine have measured protocol costs"),
+    "protocol": (
+        _protocol_known,
+        "only the links of a machine have measured protocol costs",
+    ),
     "ptp_convention": (_in_ring, f"{_ELECTRICAL} 3, and to TrioSim's ring"),
     **dict.fromkeys(
         (

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from dashboard.described import DESCRIBED
 from dashboard.links import WHOLE_STEP
-from dashboard.settings import Setting, Values, whole_setting
+from dashboard.settings import DESCRIBED, Setting, Values, whole_setting
 from dashboard.settings import choice_setting as _choice
 from dashboard.settings import number_setting as _number
 from dashboard.settings import switch_setting as _switch

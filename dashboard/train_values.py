@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dashboard.described import DESCRIBED, MAX_TEXT
+from dashboard.described import read_description, write_description
 from dashboard.links import read_speeds, write_speeds
-from dashboard.network_text import read_text, write_toml
+from dashboard.settings import DESCRIBED
 from dashboard.traces_store import folder_of
 from dashboard.train_configs import path_of
 from dashboard.train_settings import (
@@ -59,7 +59,7 @@ def scenario_of(values: Mapping[str, Any]) -> TrainScenario:
     if known["recompute"] == EVERY_NTH:
         given["recompute"] = f"selective-layer:{known['period']}"
     if known["machine"] == DESCRIBED:
-        given["machine"] = _described(known["described"] or "")
+        given["machine"] = read_description(known["described"] or "", "described")
     if known["shape"]:
         given["machine"] += f":{known['shape'].strip()}"
     given["constants"] = {
@@ -102,13 +102,6 @@ def _model(known: Mapping[str, Any]) -> dict[str, Any]:
         "config": str(path_of(known["config"])) if origin == CONFIG else None,
         "trace_dir": _recorded(known["recorded"]) if origin == TRACE else None,
     }
-
-
-def _described(text: str) -> Description:
-    try:
-        return read_text(text)
-    except ConfigError as error:
-        raise ConfigError("described", error.value, error.problem) from None
 
 
 def _recorded(name: str | None) -> str:
@@ -160,10 +153,7 @@ def _origin(scenario: TrainScenario) -> dict[str, Any]:
 
 def _machine(machine: str | Description | None) -> dict[str, Any]:
     if isinstance(machine, Description):
-        text = write_toml(machine)
-        if len(text) > MAX_TEXT:
-            legal = f"this page reads descriptions of up to {MAX_TEXT:,} characters"
-            raise ConfigError("machine", f"{len(text):,} characters", legal)
+        text = write_description(machine, "machine")
         return {"machine": DESCRIBED, "shape": None, "described": text}
     name, _, shape = (machine or "").partition(":")
     if machine is not None and name not in NAMED["machine"]:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from dashboard import complaints, look, network_more, network_tabs, rejected
+from dashboard import complaints, look, network_description, network_more, network_tabs, rejected
 from dashboard.address import return_to
 from dashboard.lab import strip
 from dashboard.network_answers import studied
@@ -44,7 +44,7 @@ def _view(name: str, chosen: Chosen, found: Study | None) -> None:
     elif name == "Two at once":
         network_more.overlap_tab(chosen)
     elif name == "Description":
-        network_tabs.description_tab(chosen)
+        network_description.description_tab(chosen)
     elif found is None:
         return
     elif name == "Step by step":

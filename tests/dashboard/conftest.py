@@ -44,3 +44,18 @@ def train_page() -> Open:
         return at.run()
 
     return open_at
+
+
+@pytest.fixture
+def network_page() -> Open:
+    """Opens the page Network at some address."""
+    config.set_option("global.disableWidgetStateDuplicationWarning", True)
+
+    def open_at(**parameters: str) -> AppTest:
+        at = AppTest.from_file(str(APP), default_timeout=30)
+        for name, value in parameters.items():
+            at.query_params[name] = value
+        at.switch_page("pages/network.py")
+        return at.run()
+
+    return open_at

@@ -359,9 +359,10 @@ def test_each_step_opens_on_its_own_page(scenario: AnyScenario) -> None:
     assert at.metric[0].value == time_text(result.total_ms)
 
 
-def test_what_a_page_has_no_setting_for_has_no_door() -> None:
-    described = {"kind": "ring", "link": {"gb_per_s": 10}}
-    assert door_to(ts.Scenario(case=2, gpus=4, topology=described)) is None
+def test_what_a_page_has_no_setting_for_has_no_door(tmp_path: Path) -> None:
+    file = tmp_path / "ring.toml"
+    file.write_text('kind = "ring"\nlink = { gb_per_s = 10 }\n', encoding="utf-8")
+    assert door_to(ts.Scenario(case=2, gpus=4, topology=str(file))) is None
 
 
 @pytest.mark.parametrize(

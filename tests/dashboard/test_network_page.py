@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import triosim as ts
@@ -33,21 +32,6 @@ from triosim.network.topology.faults import degrade
 ROOT = Path(__file__).parents[2]
 LINK = LinkSpec(bytes_per_s=100e9)
 Open = Callable[..., AppTest]
-
-
-@pytest.fixture
-def network_page() -> Open:
-    """Opens the page Network at some address."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/network.py")
-        return at.run()
-
-    return open_at
 
 
 def ask(

@@ -39,6 +39,7 @@ DEFAULTS_OF_VERSION_1 = {
     "jitter": 0.0,
     "seed": 0,
     "dead_links": None,
+    "own_network": None,
     "overlap_slowdown": None,
     "batch_size": None,
     "trace_gpu": None,
@@ -53,7 +54,7 @@ def test_defaults_are_those_of_the_version() -> None:
 
 def test_every_field_of_a_scenario_has_a_setting() -> None:
     fields = set(Scenario.__dataclass_fields__)
-    assert {s.field for s in SETTINGS.values()} == fields
+    assert {s.field for s in SETTINGS.values()} == fields | {"own_network"}  # of topology, too
 
 
 def test_numbers_have_their_unit_in_the_label() -> None:
