@@ -173,7 +173,7 @@ def test_a_topology_is_a_name_a_file_or_a_description(tmp_path):
     assert Scenario(topology=str(file)).topology == str(file)
     assert Scenario(topology=" torus:2x4 ").topology == "torus:2x4"
     names = [Scenario(topology=k).topology_name for k in (None, "torus", table)]
-    assert names == [None, "torus", "as described (ring)"]
+    assert names == [None, "torus", "a described network (ring)"]
 
 
 @pytest.mark.parametrize(

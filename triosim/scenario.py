@@ -233,7 +233,7 @@ class Scenario:
         """What a person calls the topology; None without one."""
         if self.topology is None or isinstance(self.topology, str):
             return self.topology
-        return f"as described ({self.topology.kind})"
+        return f"a described network ({self.topology.kind})"
 
     @property
     def generic_topology(self) -> bool:

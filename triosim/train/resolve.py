@@ -59,7 +59,7 @@ def make_plan(scenario: TrainScenario) -> Plan:
         model=model,
         gpu=gpu,
         stack=stack,
-        machine=machine if isinstance(machine, str) else f"as described ({machine.kind})",
+        machine=machine if isinstance(machine, str) else f"a described network ({machine.kind})",
         topology=_topology(machine, scenario.gpus, gpu),
         mesh=mesh,
         sizes=sizes,
