@@ -6,6 +6,7 @@ from hashlib import sha256
 
 import streamlit as st
 
+from dashboard.folded import key_of
 from dashboard.plain import plain, short
 from dashboard.runner import in_worker
 from dashboard.timeline import show, style
@@ -18,15 +19,17 @@ from triosim.figures.overlay import MAX_RANKS
 from triosim.figures.text import time_text
 from triosim.overlay import Measured, Overlay
 
+TITLE = "Lay a measured run over this step"
 FILES = "overlay_files"
 READ = "overlay_read"  # what this session's files were, under their digest
 
 
 def overlay_part(result: Result) -> None:
-    """A field for files; below it both runs and how far apart they are."""
-    title = "Lay a measured run over this step"
-    opened = bool(st.session_state.get(FILES))  # else the first answer would close it
-    with st.expander(title, expanded=opened, icon=":material/layers:"):
+    """A field for files, once it is opened; below it both runs and how far apart they are."""
+    group = st.expander(TITLE, key=key_of(TITLE), on_change="rerun", icon=":material/layers:")
+    if not group.open and not st.session_state.get(FILES):
+        return
+    with group:
         files = st.file_uploader(
             "PyTorch profiler files, one for each GPU",
             type=["json", "gz"],

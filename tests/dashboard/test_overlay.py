@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.overlay import FILES, TITLE
+from tests.dashboard.reading import unfold
+
 RECORDED = sorted((Path(__file__).parents[1] / "overlay").glob("ddp_rank*.json.gz"))
 
 
@@ -18,6 +21,8 @@ PAGES = {
 @pytest.mark.parametrize("name", PAGES)
 def test_files_of_two_ranks_are_laid_over_the_step(request, name):
     page = request.getfixturevalue(name)(v="1", **PAGES[name])
+    assert FILES not in {uploader.key for uploader in page.file_uploader}
+    unfold(page, TITLE)
     files = [(path.name, path.read_bytes(), "application/gzip") for path in RECORDED]
     page = page.file_uploader(key="overlay_files").set_value(files).run()
     assert not page.exception
