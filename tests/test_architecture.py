@@ -65,7 +65,7 @@ ALLOWED = {
         "errors", "amounts", "analysis", "chakra", "collective", "compare", "explain", "figures",
         "pipelines", "result", "saved", "scenario", "search", "shown", "sweep", "train",
     },
-    "validation": {"errors", "hardware", "pipelines", "scenario", "simulate", "train"},
+    "validation": {"errors", "hardware", "network", "pipelines", "scenario", "simulate", "train"},
     "commands": {
         "errors", "amounts", "hardware", "network", "schedules", "export", "collective",
         "pipelines", "train", "validation", "workload", "analysis", "legal", "result", "scenario",

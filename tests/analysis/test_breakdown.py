@@ -1,8 +1,9 @@
 """Every instant of a step belongs to one class; programs small enough to know each by hand."""
 
+import numpy as np
 import pytest
 
-from triosim.analysis.breakdown import break_down
+from triosim.analysis.breakdown import Gap, Gaps, break_down
 from triosim.analysis.communication import summarise_communication
 from triosim.analysis.memory import memory_curves
 from triosim.engine.executor import execute
@@ -168,3 +169,16 @@ def test_memory_follows_the_order_of_events_at_one_instant():
     assert curve.total_bytes.tolist() == [100, 110, 100, 107, 100]
     assert curve.time_s.tolist() == [0, 0, 1, 1, 2]
     assert (curve.peak_bytes, curve.peak_time_s) == (110, 0)
+
+
+def test_gaps_in_columns_are_a_sequence_of_gaps():
+    early, late, end = (
+        Gap(0.0, 1.0, "bubble", 3, 4),
+        Gap(2.0, 2.5, "exposed_communication", 5, 6),
+        Gap(4.0, 9.0, "idle", -1, -1),
+    )
+    gaps = Gaps.joined([Gaps.of([late, early]), Gaps.of([end])], np.array([1, 0, 2]))
+    assert list(gaps) == [early, late, end]
+    assert (len(gaps), gaps[0], gaps[-1], gaps[1:]) == (3, early, end, [late, end])
+    assert gaps.seconds.tolist() == [1.0, 0.5, 5.0]
+    assert list(Gaps.of([])) == []

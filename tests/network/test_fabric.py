@@ -14,6 +14,7 @@ from triosim.network.fabric import Fabric
 from triosim.network.links import Link, Load
 from triosim.network.mesh import Mesh
 from triosim.network.optical import CircuitSwitch
+from triosim.network.record import bundles
 
 
 def links(*capacities):
@@ -30,10 +31,10 @@ def load(size, *route, latency_s=0.0, circuits=(), then=()):
     )
 
 
-def ends(capacities, transfers, circuits=None):
+def ends(capacities, transfers, circuits=None, loads=None):
     """End of each (start, load) in the order given."""
     env = simpy.Environment()
-    fabric = Fabric(env, links(*capacities), circuits)
+    fabric = Fabric(env, links(*capacities), circuits, loads)
     log = {}
 
     def flow(number, start, wanted):
@@ -204,6 +205,27 @@ def over_time(steps, at):
     time_s, bytes_per_s = steps
     i = np.searchsorted(time_s, at, side="right") - 1
     return bytes_per_s[i] if i >= 0 else 0.0
+
+
+@given(traffics())
+def test_links_in_bundles_carry_what_they_carry_alone(traffic):
+    capacities, transfers = traffic
+    one, alone = ends(capacities, transfers)
+    other, bundled = ends(capacities, transfers, loads=[wanted for _, wanted in transfers] * 2)
+    assert one == other
+    assert bundled.carried_bytes == alone.carried_bytes
+    assert bundled.peak_bytes_per_s == alone.peak_bytes_per_s
+    for mine, its in zip(bundled.usage(), alone.usage(), strict=True):
+        assert [column.tolist() for column in mine] == [column.tolist() for column in its]
+
+
+def test_a_bundle_is_the_links_that_the_same_loads_use():
+    wide, narrow = load(40.0, 0, 1, 2), load(8.0, 2, then=(load(8.0, 3),))
+    found = bundles(6, [wide, narrow, wide, wide])
+    assert found[0] == found[1]
+    assert found[4] == found[5]  # nobody's
+    assert len({found[i] for i in (0, 2, 3, 4)}) == 4
+    assert bundles(6, [wide, narrow, wide]) == list(range(6))  # too few come again
 
 
 @given(traffics())

@@ -76,6 +76,34 @@ def test_runs_are_the_whole_row(step, schedule):
         assert reached == len(row)
 
 
+class Counting(StepWriter):
+    """Counts the cells that are written one by one."""
+
+    cells = 0
+
+    def _write_cell(self, *args):
+        self.cells += 1
+        super()._write_cell(*args)
+
+
+@pytest.mark.parametrize(
+    "schedule", ["1f1b", "gpipe", "interleaved", "looped-bfs", "zb-h1", "zb-v", "dualpipe"]
+)
+def test_the_cells_of_a_pipeline_are_written_once_for_each_sort(step, schedule):
+    """One more for each than it takes to see that a second one is like the first, and the ends."""
+    written = []
+    for batch in (32, 128):
+        chunks = 2 if schedule in ("interleaved", "looped-bfs") else 1
+        settings = {"gpus": 8, "pp": 4, "layers": 16, "schedule": schedule, "chunks": chunks}
+        writer = Counting(step(**settings, global_batch=2 * batch).plan)
+        writer.write()
+        written.append(writer.cells)
+        sorts = sum(len(row.kinds) for row in writer.plan.schedule.columns)
+        chunks_held = sum(len(row.first) for row in writer.plan.schedule.columns)
+        assert writer.cells <= 3 * sorts + 2 * chunks_held
+    assert written[0] == written[1]
+
+
 def test_prefill_repeats_as_well(step):
     result = step(gpus=2, tp=2, global_batch=12, prefill=True)
     assert result.writer.forward_passes() == 12

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triosim.analysis.breakdown import Breakdown, transfer_key
+from triosim.analysis.breakdown import Breakdown, transfer_keys
 from triosim.engine.columns import Integers
 from triosim.engine.intervals import covered
 from triosim.engine.timeline import Timeline
@@ -54,7 +54,7 @@ def summarise_communication(
         sizes = moved_bytes if kind in ("fetch", "store") else sent_bytes
         classes = timeline.rank_class[tasks]
         moved = busy = exposed = 0.0
-        for c in np.unique(classes).tolist():
+        for c in np.flatnonzero(np.bincount(classes)).tolist():
             members, own = len(program.classes[c].members), tasks[classes == c]
             moved += members * float(sizes[own].sum())
             busy += members * covered(timeline.start_s[own], timeline.end_s[own])
@@ -63,7 +63,7 @@ def summarise_communication(
             Communication(
                 kind=kind,
                 purpose=purpose,
-                transfers=len(np.unique(timeline.first_end[tasks])),
+                transfers=int(np.bincount(timeline.first_end[tasks]).astype(bool).sum()),
                 bytes=moved,
                 busy_s=busy / ranks,
                 exposed_s=exposed / ranks,
@@ -74,17 +74,7 @@ def summarise_communication(
 
 def _by_kind(timeline: Timeline) -> dict[tuple[str, str], Integers]:
     """The ends of transfers by kind and purpose."""
-    program, ends = timeline.program, np.flatnonzero(timeline.is_transfer)
-    phase, purpose, transfer = program.phase, program.purpose, program.transfer
-    codes: dict[tuple[str, str], int] = {}
-    code = np.array(
-        [
-            codes.setdefault((phase[end], purpose[transfer[end]]), len(codes))
-            for end in ends.tolist()
-        ]
-    )
     kinds: dict[tuple[str, str], list[Integers]] = {}
-    for number in codes.values():
-        own = ends[code == number]
-        kinds.setdefault(transfer_key(timeline, int(own[0])), []).append(own)
+    for number, key in enumerate(transfer_keys(timeline)):
+        kinds.setdefault(key, []).append(np.flatnonzero(timeline.transfer_kind == number))
     return {key: np.concatenate(parts) for key, parts in kinds.items()}

@@ -12,17 +12,23 @@ import numpy.typing as npt
 from triosim.engine.program import Program
 
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Columns:
-    """Arrays over tasks: the `stream` of each and its `place` in it.
+    """Arrays over tasks: the `stream` of each and its `place` in it, its `phase` in `phases`, its
+    `transfer`, -1 for a computation, and the `first_end` of that, else the task itself.
 
     `order` has the tasks stream by stream, those of stream s from `first[s]` on. Task t waits for
     `waits[wait_first[t]:wait_first[t + 1]]`.
     """
 
     stream: Integers
+    phase: Integers
+    phases: list[str]
+    transfer: Integers
+    first_end: Integers
     place: Integers
     order: Integers
     first: Integers
@@ -41,8 +47,20 @@ class Columns:
         wait_first = np.concatenate(([0], np.cumsum(sizes)))
         flat = chain.from_iterable(program.waits)
         waits = np.fromiter(flat, dtype=np.int64, count=int(wait_first[-1]))
+        phases = list(dict.fromkeys(program.phase))
+        numbers = {phase: number for number, phase in enumerate(phases)}
+        phase = np.fromiter(map(numbers.__getitem__, program.phase), dtype=np.int64, count=count)
+        transfer = np.array(program.transfer, dtype=np.int64)
+        moves = np.flatnonzero(transfer >= 0)
+        ends = np.fromiter((own.start for own in program.ends), dtype=np.int64)
+        first_end = np.arange(count)
+        first_end[moves] = ends[transfer[moves]]
         return cls(
             stream=stream,
+            phase=phase,
+            phases=phases,
+            transfer=transfer,
+            first_end=first_end,
             place=place,
             order=order,
             first=first,
@@ -62,6 +80,11 @@ class Columns:
         same = self.stream[self.order[1:]] == self.stream[self.order[:-1]]
         before[self.order[1:][same]] = self.order[:-1][same]
         return before
+
+    def are(self, *phases: str) -> Flags:
+        """Which tasks are of one of these phases."""
+        chosen = np.array([phase in phases for phase in self.phases], dtype=bool)
+        return chosen[self.phase] if len(chosen) else np.zeros(0, dtype=bool)
 
     def tasks(self, stream: int) -> Integers:
         """A stream's tasks in order."""

@@ -6,6 +6,7 @@ same program always gives the same timeline.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from contextlib import suppress
 from functools import partial
@@ -39,14 +40,14 @@ def execute(
     """
     env = simpy.Environment()
     columns = Columns.of(program)
-    fabric = Fabric(env, program.links, circuits)
+    fabric = Fabric(env, program.links, circuits, program.loads)
     repeats = Repeats(program, columns) if repeat and program.marks and not circuits else None
     run = _Run(program, columns, env, fabric, repeats)
     run.begin()
-    events = 0
+    events, step = 0, env.step
     with suppress(EmptySchedule):
         while True:
-            env.step()
+            step()
             events += 1
     stuck = run.first_unfinished()
     if stuck is not None:
@@ -55,6 +56,7 @@ def execute(
             f"{program.classes[program.streams[program.stream[stuck]].rank_class].rank} waits for "
             "memory or a transfer that never comes; raise the memory capacity."
         )
+    run.let_go()
     start_s, end_s = np.array(run.start_s), np.array(run.end_s)
     log = np.array(run.log, dtype=np.int64)
     if repeats is not None:
@@ -66,7 +68,7 @@ def execute(
         log=log,
         carried_bytes=np.array(fabric.carried_bytes),
         peak_bytes_per_s=np.array(fabric.peak_bytes_per_s),
-        link_steps=fabric.steps,
+        link_steps=fabric.record,
         events=events,
     )
     # NOTE: what is read off the timeline needs them again; they are a tenth of a long run.
@@ -92,9 +94,10 @@ class _Run:
     ) -> None:
         count = len(program)
         self._program = program
-        self._stream = program.stream
-        self._transfer = program.transfer
-        self._duration_s = program.duration_s
+        # NOTE: items of lists are read faster than those of arrays, written ones as fast.
+        self._stream = list(program.stream)
+        self._transfer = list(program.transfer)
+        self._duration_s = list(program.duration_s)
         self._slows = 1.0 + program.overlap_slowdown > 1.0
         self._env = env
         self._fabric = fabric
@@ -117,8 +120,8 @@ class _Run:
         self._deliveries = [partial(self._deliver, stream) for stream in streams]
         self._ready: deque[int] = deque()
         self.ahead_s = self._now_s = 0.0
-        self.start_s = [0.0] * count
-        self.end_s = [0.0] * count
+        self.start_s = array("d", [0.0]) * count
+        self.end_s = array("d", [0.0]) * count
         self.log: list[int] = []
 
     def begin(self) -> None:
@@ -173,32 +176,33 @@ class _Run:
         self._missing[transfer] -= 1
         if self._missing[transfer]:
             return
-        program = self._program
-        for end in program.ends[transfer]:
-            self.start_s[end] = self._now_s
-            self.log.append(end)
+        ends, now_s = self._program.ends[transfer], self._now_s
+        for end in ends:
+            self.start_s[end] = now_s
             self._states[self._stream[end]] = RUNNING
+        self.log += ends
         self._under_way[stream] = self._fabric.send(
-            program.loads[transfer], self._deliveries[stream]
+            self._program.loads[transfer], self._deliveries[stream]
         )
         if self._slows:
-            self._count(transfer, +1)
+            self._count(ends, +1)
 
-    def _count(self, transfer: int, change: int) -> None:
-        """Slow down the computations of the transfer's ranks until it has arrived."""
+    def _count(self, ends: range, change: int) -> None:
+        """Slow down the computations of a transfer's ranks until it has arrived."""
         phase, classes, stream = self._program.phase, self._classes, self._stream
-        for end in self._program.ends[transfer]:
+        count = self._overlap.count
+        for end in ends:
             if phase[end] not in COPY_ENGINE_PHASES:
-                self._overlap.count(classes[stream[end]], change)
+                count(classes[stream[end]], change)
 
     def _deliver(self, stream: int) -> None:
         """The transfer at a stream's head has arrived at all of its ends."""
         self._now_s = self._env.now + self.ahead_s
-        transfer = self._transfer[self._queues[stream][self._heads[stream]]]
+        ends = self._program.ends[self._transfer[self._queues[stream][self._heads[stream]]]]
         if self._slows:
-            self._count(transfer, -1)
-        streams = [self._stream[end] for end in self._program.ends[transfer]]
-        for own, end in zip(streams, self._program.ends[transfer], strict=True):
+            self._count(ends, -1)
+        streams = self._stream[ends.start : ends.stop]
+        for own, end in zip(streams, ends, strict=True):
             self._states[own] = READY
             self._finish(own, end)
         self._ready.extendleft(reversed(streams))
@@ -223,6 +227,7 @@ class _Run:
         """At a mark: what would only repeat what has been run is not run."""
         repeats, now = self._repeats, self._env.now
         assert repeats is not None
+        stepped, sent = self._fabric.recorded
         under_way = [(s, what) for s, what in enumerate(self._under_way) if what is not None]
         phases = (part for s, what in under_way for part in (s, what.phase))
         state = State(
@@ -232,8 +237,8 @@ class _Run:
             does=(*self._states, *self._ready, -1, *phases),
             left_s=[what.left_s(now) for _, what in under_way],
             logged=len(self.log),
-            stepped=list(map(len, self._fabric.steps)),
-            carried_bytes=self._fabric.carried_bytes.copy(),
+            stepped=stepped,
+            sent=sent,
         )
         skipped = repeats.find(state, self.log, self.start_s, self.end_s)
         if skipped is None:
@@ -250,6 +255,14 @@ class _Run:
                     there = self._program.transfer[queue[skipped.heads[stream]]]
                     self._missing[there] = self._missing[here]
         self._heads[:] = skipped.heads
+
+    def let_go(self) -> None:
+        """Drop the calls that refer back to the run, so that it goes when it is no longer used.
+
+        NOTE: its lists would else be searched for garbage twice, a fiftieth of a long simulation.
+        """
+        self._ends.clear()
+        self._deliveries.clear()
 
     def first_unfinished(self) -> int | None:
         heads = zip(self._queues, self._heads, strict=True)

@@ -9,6 +9,7 @@ there are. The transfers themselves are not slowed, nor is what the CPU does.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import simpy
 
@@ -23,12 +24,16 @@ class Computation:
 
     __slots__ = ("alarm", "done", "rings_s", "since", "stretch", "work_s")
 
-    def __init__(self, work_s: float, stretch: float, done: Callable[[], object]) -> None:
+    alarm: Alarm
+    rings_s: float
+
+    def __init__(
+        self, work_s: float, stretch: float, done: Callable[[], object], since: float
+    ) -> None:
         self.work_s = work_s
         self.done = done
-        self.since = self.rings_s = 0.0
+        self.since = since
         self.stretch = stretch
-        self.alarm: Alarm | None = None
 
     @property
     def end_s(self) -> float:
@@ -61,8 +66,8 @@ class Overlap:
     ) -> Computation:
         """Start a computation now; `done` is called when it ends."""
         stretch = self._slowed if self._transfers[rank_class] else 1.0
-        computation = self._running[rank_class] = Computation(duration_s, stretch, done)
-        now = computation.since = self._env.now
+        now = self._env.now
+        computation = self._running[rank_class] = Computation(duration_s, stretch, done, now)
         self._set(rank_class, computation, now)
         return computation
 
@@ -73,14 +78,13 @@ class Overlap:
         """
         moving = self._transfers[rank_class] = self._transfers[rank_class] + change
         computation = self._running[rank_class]
-        if computation is None or moving - max(change, 0):
+        if computation is None or moving != (change > 0):
             return  # nothing runs, or beside others that go on moving
         now = self._env.now
         passed_s = (now - computation.since) / computation.stretch
         computation.work_s = max(0.0, computation.work_s - passed_s)
         computation.since, computation.stretch = now, self._slowed if moving else 1.0
         if computation.end_s < computation.rings_s:
-            assert computation.alarm is not None
             computation.alarm.cancel()
             self._set(rank_class, computation, now)
 
@@ -88,11 +92,10 @@ class Overlap:
         """NOTE: an end that moves back needs no new alarm before the old one has rung; that saves
         two of three where transfers come and go."""
         end_s = computation.rings_s = computation.end_s
-        computation.alarm = after(
-            self._env, end_s - now, lambda _: self._ring(rank_class, computation)
-        )
+        ring = partial(self._ring, rank_class, computation)
+        computation.alarm = after(self._env, end_s - now, ring)
 
-    def _ring(self, rank_class: int, computation: Computation) -> None:
+    def _ring(self, rank_class: int, computation: Computation, _alarm: object) -> None:
         now = self._env.now
         if computation.end_s > now:
             self._set(rank_class, computation, now)

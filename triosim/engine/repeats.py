@@ -44,7 +44,7 @@ class State:
     left_s: list[float]
     logged: int
     stepped: list[int]
-    carried_bytes: list[float]
+    sent: list[int]
 
     def resembles(self, other: State) -> bool:
         """Whether what is under way takes equally long; streams do the same in both."""
@@ -155,7 +155,7 @@ def _stretch(then: State, now: State, times: int) -> Stretch:
         last_s=now.now_s,
         begins_s=begins_s,
         stepped=then.stepped,
-        carried_bytes=then.carried_bytes,
+        sent=then.sent,
     )
 
 
@@ -166,20 +166,13 @@ class _Comparison:
         self._columns = columns
         self._lengths = np.diff(columns.first)
         count = len(program)
-        transfer = np.array(program.transfer, dtype=np.int64)
-        moves = transfer >= 0
+        moves, transfer = columns.transfer >= 0, columns.transfer
         loads = np.fromiter(map(id, program.loads), dtype=np.int64, count=len(program.loads))
         ends = np.fromiter(map(len, program.ends), dtype=np.int64, count=len(program.ends))
-        firsts = np.fromiter(
-            (own[0] for own in program.ends), dtype=np.int64, count=len(program.ends)
-        )
         load, joined = np.full(count, -1), np.zeros(count, dtype=np.int64)
         load[moves], joined[moves] = loads[transfer[moves]], ends[transfer[moves]]
-        self._first_end = np.arange(count)
-        self._first_end[moves] = firsts[transfer[moves]]
-        copies = np.fromiter(
-            (phase in COPY_ENGINE_PHASES for phase in program.phase), dtype=bool, count=count
-        )
+        self._first_end = columns.first_end
+        copies = columns.are(*COPY_ENGINE_PHASES)
         waits = np.diff(columns.wait_first)
         self._kinds = (np.array(program.duration_s), load, joined, copies, waits)
 

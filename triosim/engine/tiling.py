@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from triosim.engine.program import MAX_TASKS, Program, refuse_more
+
+Integers = npt.NDArray[np.int64]
 
 
 class Extent(NamedTuple):
@@ -59,26 +64,47 @@ def repeat(program: Program, since: Extent, times: int) -> int:
     if now.tasks + length * times >= MAX_TASKS:
         refuse_more()
     program.stream += program.stream[since.tasks :] * times
-    program.name += program.name[since.tasks :] * times
-    program.phase += program.phase[since.tasks :] * times
     program.duration_s += program.duration_s[since.tasks :] * times
     program.bytes += program.bytes[since.tasks :] * times
     program.sent_bytes += program.sent_bytes[since.tasks :] * times
+    program.name += program.name[since.tasks :] * times
+    program.phase += program.phase[since.tasks :] * times
     program.loads += program.loads[since.transfers :] * times
     program.purpose += program.purpose[since.transfers :] * times
     program.memory_category += program.memory_category[since.changes :] * times
     program.memory_bytes += program.memory_bytes[since.changes :] * times
-    waits, moves = program.waits[since.tasks :], program.transfer[since.tasks :]
-    ends, changed = program.ends[since.transfers :], program.memory_task[since.changes :]
-    own, marks = range(since.tasks, now.tasks), program.marks[since.marks :]
-    composed = [(task, program.parts[task]) for task in own if task in program.parts]
-    for k in range(1, times + 1):
-        later, further = k * length, k * transfers
-        # NOTE: lists inside take a third less time than generators
-        program.waits += [tuple([wait + later for wait in each]) for each in waits]
-        program.transfer += [t + further if t >= 0 else t for t in moves]
-        program.ends += [[end + later for end in each] for each in ends]
-        program.memory_task += [task + later for task in changed]
-        program.marks += [task + later for task in marks]
-        program.parts.update([(task + later, parts) for task, parts in composed])
+    moves = np.array(program.transfer[since.tasks :], dtype=np.int64)
+    further = np.where(moves >= 0, transfers, 0)
+    program.transfer.frombytes(_each(moves, further, times).tobytes())
+    changed = np.array(program.memory_task[since.changes :], dtype=np.int64)
+    program.memory_task.frombytes(_each(changed, length, times).tobytes())
+    marks = np.array(program.marks[since.marks :], dtype=np.int64)
+    program.marks += _each(marks, length, times).tolist()
+    repeat_ranges(program.ends, since.transfers, length, times)
+    program.waits += [()] * (length * times)
+    for task in range(since.tasks, now.tasks):
+        later = range(task + length, task + length * (times + 1), length)
+        waits = program.waits[task]
+        if waits:
+            # NOTE: what a task waits for in all repetitions, a sixth of the time of one by one
+            again = (range(w + length, w + length * (times + 1), length) for w in waits)
+            program.waits[later.start :: length] = zip(*again, strict=True)
+        if task in program.parts:
+            program.parts.update(dict.fromkeys(later, program.parts[task]))
     return length
+
+
+def repeat_ranges(ranges: list[range], since: int, length: int, times: int) -> None:
+    """Append ranges of tasks, those from a place on, as often, each time so many tasks later."""
+    own, first = ranges[since:], len(ranges)
+    ranges += own * times
+    for place, each in enumerate(own, first):
+        starts = range(each.start + length, each.start + length * (times + 1), length)
+        stops = range(each.stop + length, each.stop + length * (times + 1), length)
+        ranges[place :: len(own)] = map(range, starts, stops)
+
+
+def _each(values: Integers, later: Integers | int, times: int) -> Integers:
+    """Values in each repetition, every time so much later."""
+    each: Integers = (values + np.arange(1, times + 1)[:, None] * later).ravel()
+    return each

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from triosim.engine.columns import Columns, Integers
 from triosim.engine.program import Program
-from triosim.network.fabric import step_function
+from triosim.network.record import Record
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -32,7 +32,7 @@ class Timeline:
     log: Integers
     carried_bytes: Floats
     peak_bytes_per_s: Floats
-    link_steps: list[list[float]]
+    link_steps: Record
     events: int
 
     def __post_init__(self) -> None:
@@ -44,8 +44,8 @@ class Timeline:
         return float(self.end_s.max(initial=0.0))
 
     def usage(self, link: int) -> tuple[Floats, Floats]:
-        """What a link carried when, as `network.fabric.step_function` says it."""
-        return step_function(self.link_steps[link])
+        """What a link carried when, as `network.record.step_function` says it."""
+        return self.link_steps.usage(link)
 
     @cached_property
     def columns(self) -> Columns:
@@ -96,15 +96,34 @@ class Timeline:
             found[unit[begins]] = before[np.minimum.reduceat(place, begins)]
         return found[self.first_end]
 
-    @cached_property
+    @property
     def first_end(self) -> Integers:
         """For each task the first of the ends of its transfer, or itself."""
-        transfer = np.array(self.program.transfer, dtype=np.int64)
-        first = np.fromiter((ends[0] for ends in self.program.ends), dtype=np.int64)
-        found = np.arange(len(transfer))
-        moves = transfer >= 0
-        found[moves] = first[transfer[moves]]
+        return self.columns.first_end
+
+    @cached_property
+    def transfer_kind(self) -> Integers:
+        """Of each end of a transfer a position in `transfer_kinds`, -1 of a computation."""
+        columns, purposes = self.columns, list(dict.fromkeys(self.program.purpose))
+        numbers = {purpose: number for number, purpose in enumerate(purposes)}
+        purpose = np.fromiter(map(numbers.__getitem__, self.program.purpose), dtype=np.int64)
+        ends = np.flatnonzero(self.is_transfer)
+        pair = columns.phase[ends] * len(purposes) + purpose[columns.transfer[ends]]
+        kinds = np.flatnonzero(np.bincount(pair))
+        rank = np.zeros(len(columns.phases) * len(purposes), dtype=np.int64)
+        rank[sorted(kinds.tolist(), key=lambda kind: int((pair == kind).argmax()))] = range(
+            len(kinds)
+        )
+        found = np.full(len(self.start_s), -1, dtype=np.int64)
+        found[ends] = rank[pair]
         return found
+
+    @cached_property
+    def transfer_kinds(self) -> list[tuple[str, str]]:
+        """Phase and purpose of each kind of ends, in the order of their first ones."""
+        program, kind = self.program, self.transfer_kind
+        firsts = [int((kind == number).argmax()) for number in range(1 + kind.max(initial=-1))]
+        return [(program.phase[t], program.purpose[program.transfer[t]]) for t in firsts]
 
     @cached_property
     def rank_class(self) -> Integers:
@@ -121,7 +140,7 @@ class Timeline:
 
     @cached_property
     def is_transfer(self) -> Flags:
-        return np.array(self.program.transfer, dtype=np.int64) >= 0
+        return self.columns.transfer >= 0
 
     @cached_property
     def duration_s(self) -> Floats:

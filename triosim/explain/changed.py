@@ -39,7 +39,7 @@ def changed(
             if id(load) not in loads:
                 loads[id(load)] = _lighter(load, factor)
             moved[transfer] = loads[id(load)]
-    durations = list(program.duration_s)
+    durations = program.duration_s[:]
     for task, phase in enumerate(program.phase):
         if program.transfer[task] < 0 and durations[task] and task not in program.parts:
             before, after = slow[program.streams[program.stream[task]].rank_class]
@@ -102,7 +102,7 @@ def _composed(
             passes[id(one)] = _rerun(one, kind, factor)
         return passes[id(one)]
 
-    durations, parts = list(program.duration_s), dict(program.parts)
+    durations, parts = program.duration_s[:], dict(program.parts)
     for task, own in program.parts.items():
         before, after = speeds[program.streams[program.stream[task]].rank_class]
         slowest = _slowest(own, before)

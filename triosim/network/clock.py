@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import simpy
+from simpy.events import NORMAL
 
 Call = Callable[[Any], None]
 
@@ -17,10 +18,11 @@ Call = Callable[[Any], None]
 class Alarm(simpy.Event):
     """An entry of the queue that calls a function, with itself, when its time has come."""
 
+    # NOTE: only what SimPy's queue reads, since nobody waits for it: half a Timeout's time.
+    _ok = True
+
     def __init__(self, call: Call) -> None:
-        # NOTE: only what SimPy's queue reads, since nobody waits for it: half a Timeout's time.
         self.callbacks = [call]
-        self._ok = True
 
     def cancel(self) -> None:
         """The entry stays in the queue and does nothing."""
@@ -31,5 +33,5 @@ class Alarm(simpy.Event):
 def after(env: simpy.Environment, delay_s: float, call: Call) -> Alarm:
     """Let a function be called in so many seconds."""
     alarm = Alarm(call)
-    env.schedule(alarm, delay=delay_s)
+    env.schedule(alarm, NORMAL, delay_s)
     return alarm

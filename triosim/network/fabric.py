@@ -7,8 +7,12 @@ only where a part that shares a link starts or ends, so only that neighbourhood 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain, repeat
+from typing import NamedTuple
 
 import numpy as np
 import simpy
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 from triosim.network.clock import Alarm, after
 from triosim.network.links import Link, Load
 from triosim.network.optical import CircuitSwitch
+from triosim.network.record import IDLE, Record, bundles, pairs
 from triosim.network.sharing import fair_rates
 
 Floats = NDArray[np.float64]
@@ -24,14 +29,24 @@ Done = Callable[[], object]
 
 
 class Shape:
-    """What a load asks of links: `weights` are shares of its bytes on the heaviest one."""
+    """What a load asks of links: `weights` are shares of its bytes on the heaviest one.
 
-    __slots__ = ("heaviest", "load", "weights")
+    `flows` and `steps` are a fabric's, of each bundle of links that it uses. It has arrived `sent`
+    times.
+    """
 
-    def __init__(self, load: Load) -> None:
+    __slots__ = ("alone", "flows", "heaviest", "load", "sent", "steps", "weights")
+
+    def __init__(self, load: Load, flows: Sequence[dict[Flow, None]], record: Record) -> None:
         self.load = load
         self.heaviest = max((size for _, size in load.bytes_by_link), default=0.0)
         self.weights = {link: size / self.heaviest for link, size in load.bytes_by_link if size > 0}
+        used = dict.fromkeys(record.bundle[link] for link in self.weights)
+        self.flows = [flows[bundle] for bundle in used]
+        self.steps = [record.steps[bundle] for bundle in used]
+        self.sent = 0
+        self.alone: Shared | None = None
+        """Its rate where nothing else moves on its links."""
 
 
 class Flow:
@@ -67,14 +82,14 @@ class Flow:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Stretch:
     """A stretch of time that repeats: from `first_s` to `last_s`, then again at each `begins_s` but
-    the last, which is the end. `stepped` and `carried_bytes` are a fabric's records at `first_s`.
+    the last, which is the end. `stepped` and `sent` are what a fabric had `recorded` at `first_s`.
     """
 
     first_s: float
     last_s: float
     begins_s: Floats
     stepped: Sequence[int]
-    carried_bytes: Sequence[float]
+    sent: Sequence[int]
 
     @property
     def times(self) -> int:
@@ -90,35 +105,58 @@ class Stretch:
         return np.where(times_s == self.last_s, ends, again)
 
 
+class Shared(NamedTuple):
+    """Rates of flows that share links, and the states of the bundles that they use."""
+
+    rates: list[float]
+    states: list[tuple[array[float], int]]
+
+
 class Fabric:
     """Shares `links` among the transfers that are under way.
 
-    `carried_bytes` records what each link carried; `steps` when its load changed and to what, in
-    turn, of which the last change of an instant counts. The clock of `steps` is ahead of SimPy's by
-    `ahead_s`.
+    `record` has what each link carried when; its clock is ahead of SimPy's by `ahead_s`. Where it
+    is known, `loads` are all that will be sent.
     """
 
     def __init__(
-        self, env: simpy.Environment, links: Sequence[Link], circuits: CircuitSwitch | None = None
+        self,
+        env: simpy.Environment,
+        links: Sequence[Link],
+        circuits: CircuitSwitch | None = None,
+        loads: Sequence[Load] | None = None,
     ) -> None:
         self._env = env
         self._capacity = [link.bytes_per_s for link in links]
         self._circuits = circuits
-        self._flows_on: list[dict[Flow, None]] = [{} for _ in links]
+        self.record = Record(range(len(links)) if loads is None else bundles(len(links), loads))
+        self._flows_on: list[dict[Flow, None]] = [{} for _ in self.record.steps]
         self._shapes: dict[int, Shape] = {}
-        self._rates: dict[tuple[Shape, ...], list[float]] = {}
+        self._shared: dict[tuple[Shape, ...], Shared] = {}
         self.ahead_s = 0.0
-        self.steps: list[list[float]] = [[] for _ in links]
-        self.carried_bytes = [0.0] * len(links)
+
+    @property
+    def carried_bytes(self) -> list[float]:
+        """What each link has carried."""
+        carried = [0.0] * len(self._capacity)
+        for shape in self._shapes.values():
+            for link, weight in shape.weights.items():
+                carried[link] += shape.sent * (weight * shape.heaviest)
+        return carried
 
     @property
     def peak_bytes_per_s(self) -> list[float]:
         """The highest load of each link."""
-        return [float(step_function(steps)[1].max(initial=0.0)) for steps in self.steps]
+        return self.record.peak_bytes_per_s
+
+    @property
+    def recorded(self) -> tuple[list[int], list[int]]:
+        """How long the records of bundles are, and how often each shape has arrived."""
+        return (list(map(len, self.record.steps)), [shape.sent for shape in self._shapes.values()])
 
     def usage(self) -> list[tuple[Floats, Floats]]:
-        """`step_function` of each link."""
-        return [step_function(steps) for steps in self.steps]
+        """`Record.usage` of each link."""
+        return [self.record.usage(link) for link in range(len(self._capacity))]
 
     def transfer(self, load: Load) -> simpy.Event:
         """Start a transfer now; the event fires when the last byte of its last part has arrived.
@@ -148,19 +186,19 @@ class Fabric:
 
     def repeat(self, stretch: Stretch) -> None:
         """Record what a stretch up to now moves when it is repeated."""
-        for link, begin in enumerate(stretch.stepped):
-            time_s, bytes_per_s = np.array(self.steps[link][begin:]).reshape(-1, 2).T
+        for own, begin in zip(self.record.steps, stretch.stepped, strict=True):
+            time_s, state = pairs(own[begin:])
             again = stretch.at(time_s)
-            steps = np.stack((again, np.broadcast_to(bytes_per_s, again.shape)), axis=-1)
-            self.steps[link] += steps.ravel().tolist()
-            moved = self.carried_bytes[link] - stretch.carried_bytes[link]
-            self.carried_bytes[link] += stretch.times * moved
+            own.frombytes(np.stack((again, np.broadcast_to(state, again.shape)), axis=-1).tobytes())
+        new = repeat(0, len(self._shapes) - len(stretch.sent))  # shapes since the stretch began
+        for shape, sent in zip(self._shapes.values(), chain(stretch.sent, new), strict=True):
+            shape.sent += stretch.times * (shape.sent - sent)
 
     def _shape(self, load: Load) -> Shape:
         """Known by the object: a program's transfers share their loads."""
         shape = self._shapes.get(id(load))
         if shape is None:
-            shape = self._shapes[id(load)] = Shape(load)
+            shape = self._shapes[id(load)] = Shape(load, self._flows_on, self.record)
         return shape
 
     def _begin(self, flow: Flow, wait_s: float = 0.0) -> None:
@@ -168,49 +206,49 @@ class Fabric:
         flow.rate = 0.0
         flow.since = self._env.now + delay_s
         if not flow.shape.weights:
-            flow.alarm = after(self._env, delay_s, lambda _: self._deliver(flow))
+            flow.alarm = after(self._env, delay_s, partial(self._deliver, flow))
         elif delay_s > 0:
-            flow.alarm = after(self._env, delay_s, lambda _: self._enter(flow))
+            flow.alarm = after(self._env, delay_s, partial(self._enter, flow))
         else:
             self._enter(flow)
 
-    def _enter(self, flow: Flow) -> None:
-        now = self._env.now
+    def _enter(self, flow: Flow, _alarm: object = None) -> None:
+        now, shape = self._env.now, flow.shape
         flow.left, flow.since, flow.alarm = 1.0, now, None
         alone = True
-        weights = flow.shape.weights
-        for link in weights:
-            flows = self._flows_on[link]
+        for flows in shape.flows:
             if flows:
                 alone = False
             flows[flow] = None
-        if alone:
-            # NOTE: most transfers never share; skipping the search for neighbours halves their cost
-            (rate,) = self._fair((flow.shape,))
-            self._set_rate(flow, rate)
-            now += self.ahead_s
-            for link, weight in weights.items():
-                self.steps[link] += (now, weight * rate)
-        else:
+        if not alone:
             self._reshare(flow)
+            return
+        # NOTE: most transfers never share; skipping the search for neighbours halves their cost
+        if shape.alone is None:
+            shape.alone = self._alone(shape)
+        (flow.rate,), states = shape.alone
+        flow.alarm = after(self._env, shape.heaviest / flow.rate, partial(self._leave, flow))
+        now += self.ahead_s
+        for steps, state in states:
+            steps.append(now)
+            steps.append(state)
 
-    def _leave(self, flow: Flow) -> None:
+    def _leave(self, flow: Flow, _alarm: object = None) -> None:
         now = self._env.now + self.ahead_s
-        shared = False
-        heaviest = flow.shape.heaviest
-        for link, weight in flow.shape.weights.items():
-            self.carried_bytes[link] += weight * heaviest
-            flows = self._flows_on[link]
+        shared, shape = False, flow.shape
+        shape.sent += 1
+        for flows, steps in zip(shape.flows, shape.steps, strict=True):
             del flows[flow]
             if flows:
                 shared = True
             else:
-                self.steps[link] += (now, 0.0)
+                steps.append(now)
+                steps.append(IDLE)
         if shared:
             self._reshare(*self._neighbours(flow))
         self._deliver(flow)
 
-    def _deliver(self, flow: Flow) -> None:
+    def _deliver(self, flow: Flow, _alarm: object = None) -> None:
         if flow.rest:
             flow.shape, flow.rest = self._shape(flow.rest[0]), flow.rest[1:]
             self._begin(flow)
@@ -218,8 +256,7 @@ class Fabric:
             flow.done()
 
     def _neighbours(self, *flows: Flow) -> dict[Flow, None]:
-        on = self._flows_on
-        return {other: None for f in flows for link in f.shape.weights for other in on[link]}
+        return {other: None for flow in flows for on in flow.shape.flows for other in on}
 
     def _reshare(self, *seeds: Flow) -> None:
         """New rates for every flow that shares links with the seeds, through any chain."""
@@ -228,26 +265,37 @@ class Fabric:
         while fresh:
             fresh = {f: None for f in self._neighbours(*fresh) if f not in component}
             component.update(fresh)
-        used: dict[int, float] = {}
-        rates = self._fair(tuple(flow.shape for flow in component))
+        rates, states = self._share(tuple(flow.shape for flow in component))
         for flow, rate in zip(component, rates, strict=True):
-            for link, weight in flow.shape.weights.items():
-                used[link] = used.get(link, 0.0) + weight * rate
             self._set_rate(flow, rate)
         now = self._env.now + self.ahead_s
-        for link, total in used.items():
-            self.steps[link] += (now, total)
+        for steps, state in states:
+            steps.append(now)
+            steps.append(state)
 
-    def _fair(self, shapes: tuple[Shape, ...]) -> list[float]:
-        """Rates of flows of these shapes, worked out once: a step moves the same time and again."""
-        rates = self._rates.get(shapes)
-        if rates is None:
+    def _alone(self, shape: Shape) -> Shared:
+        """A flow of this shape where nothing else moves on its links: one of them is full."""
+        rate = min(self._capacity[link] / weight for link, weight in shape.weights.items())
+        state = self.record.add_state({link: w * rate for link, w in shape.weights.items()})
+        return Shared([rate], [(steps, state) for steps in shape.steps])
+
+    def _share(self, shapes: tuple[Shape, ...]) -> Shared:
+        """Flows of these shapes, worked out once: a step moves the same time and again."""
+        shared = self._shared.get(shapes)
+        if shared is None:
             found = fair_rates(
                 {link: self._capacity[link] for shape in shapes for link in shape.weights},
                 {i: shape.weights for i, shape in enumerate(shapes)},
             )
-            rates = self._rates[shapes] = [found[i] for i in range(len(shapes))]
-        return rates
+            rates = [found[i] for i in range(len(shapes))]
+            used: dict[int, float] = {}
+            for shape, rate in zip(shapes, rates, strict=True):
+                for link, weight in shape.weights.items():
+                    used[link] = used.get(link, 0.0) + weight * rate
+            state = self.record.add_state(used)
+            on = {id(steps): steps for shape in shapes for steps in shape.steps}
+            shared = self._shared[shapes] = Shared(rates, [(own, state) for own in on.values()])
+        return shared
 
     def _set_rate(self, flow: Flow, rate: float) -> None:
         """Book what has arrived at the old rate and come back when the rest has, at the new one."""
@@ -257,18 +305,7 @@ class Fabric:
         flow.rate = rate
         if flow.alarm is not None:
             flow.alarm.cancel()
-        flow.alarm = after(self._env, flow.left * heaviest / rate, lambda _: self._leave(flow))
-
-
-def step_function(steps: Sequence[float]) -> tuple[Floats, Floats]:
-    """What a link carried when: arrays `time_s` and `bytes_per_s` of the same length.
-
-    `bytes_per_s[i]` holds from `time_s[i]` to `time_s[i + 1]`, the last one, 0 when all transfers
-    have ended, from then on. Empty for a link that carried nothing.
-    """
-    time_s, bytes_per_s = np.array(steps, dtype=np.float64).reshape(-1, 2).T
-    changes = np.append(time_s[1:] > time_s[:-1], True)[: len(time_s)]
-    return time_s[changes], bytes_per_s[changes]
+        flow.alarm = after(self._env, flow.left * heaviest / rate, partial(self._leave, flow))
 
 
 def _circuits(load: Load) -> Sequence[tuple[int, int]]:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from triosim.errors import ConfigError
+from triosim.schedules.columns import Row
 from triosim.schedules.wiring import Wiring
 
 KINDS = ("F", "B", "W", "F&B")
@@ -100,6 +101,11 @@ class Schedule:
             frozenset((task.chunk, task.microbatch) for task in row if task.kind == "W")
             for row in self.rows
         )
+
+    @cached_property
+    def columns(self) -> tuple[Row, ...]:
+        """Each stage's row in columns."""
+        return tuple(Row(row, split) for row, split in zip(self.rows, self.split, strict=True))
 
     @cached_property
     def peak_in_flight(self) -> tuple[float, ...]:

@@ -53,6 +53,7 @@ class Blocks:
         self._blocks: dict[str, Block] = {}
         self._memory: dict[tuple[object, ...], Memory] = {}
         self._owned: dict[tuple[str, ...], Owned] = {}
+        self._modes_of: dict[Unit, tuple[tuple[str, str], ...]] = {}
 
     def block(self, part: str) -> Block:
         # NOTE: hashing a model's thirty fields for `block_of` at every look-up was a fifth of a run
@@ -81,7 +82,11 @@ class Blocks:
         return break_paths(names, map(self.block, sorted(parts)))
 
     def _modes(self, unit: Unit) -> tuple[tuple[str, str], ...]:
-        return tuple((part, self.kept(part, unit.layer).mode) for part in unit.parts)
+        modes = self._modes_of.get(unit)
+        if modes is None:
+            modes = tuple((part, self.kept(part, unit.layer).mode) for part in unit.parts)
+            self._modes_of[unit] = modes
+        return modes
 
     def kept(self, part: str, layer: int) -> Kept:
         """A part under the scenario's recompute mode."""

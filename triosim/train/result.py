@@ -232,8 +232,8 @@ class TrainResult(Result):
     def _outside(self) -> list[tuple[float, float]]:
         program, timeline = self.tasks.program, self.tasks
         sent, size = np.array(program.sent_bytes), np.array(program.bytes)
-        sent = np.where(np.isin(timeline.phase, ("fetch", "store")), 0.0, sent)
-        fetched = np.where(timeline.phase == "fetch", size, 0.0)
+        sent[timeline.columns.are("fetch", "store")] = 0.0
+        fetched = np.where(timeline.columns.are("fetch"), size, 0.0)
         each = (timeline.tasks(c) for c in range(len(self.classes)))
         return [(float(sent[own].sum()), float(fetched[own].sum())) for own in each]
 

@@ -1,7 +1,7 @@
 """A stage's row of a schedule, cut into stretches that repeat, so that each is written once.
 
-In 1F1B a stage runs forwards, then a forward and a backward in turn, then backwards; with one stage
-it is a forward and a backward for every micro-batch.
+With one stage it is a forward and a backward for every micro-batch, and what is gathered for one
+pass waits for those before it. Of a pipeline's rows cells are copied (`triosim.train.copies`).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from triosim.engine.tiling import repeat_ranges
 from triosim.train.groups import Group
 from triosim.train.network import Wires
 from triosim.train.plan import Plan
@@ -35,6 +36,10 @@ class Written(NamedTuple):
         """Whether as much was added since as before, and nothing that is for the step's end."""
         steps = [(a - b, b - c) for a, b, c in zip(after, self, before, strict=True)]
         return all(a == b for a, b in steps) and steps[2][0] == steps[3][0] == 0
+
+    def then_one_pass(self, after: Written) -> bool:
+        """Whether one pass has been written since and nothing else that counts."""
+        return after == self._replace(computed=self.computed + 1)
 
 
 class Sharding:
@@ -63,10 +68,8 @@ class Sharding:
 
     def repeat(self, since: Written, length: int, times: int) -> None:
         """What was written since a point has been repeated, each time so many tasks later."""
-        for handles, first in ((self.computed, since.computed), (self.reduced, since.reduced)):
-            own = handles[first:]
-            for k in range(1, times + 1):
-                handles += [tuple([task + k * length for task in handle]) for handle in own]
+        repeat_ranges(self.computed, since.computed, length, times)
+        repeat_ranges(self.reduced, since.reduced, length, times)
 
     @property
     def active(self) -> bool:

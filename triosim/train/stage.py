@@ -1,6 +1,6 @@
 """The ranks of one pipeline stage in a program: one class where they all do the same.
 
-A handle is one task for each class of the stage.
+A handle is one task for each class of the stage; these follow each other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from triosim.engine.program import Part, Program, RankClass
 from triosim.network.links import Load
 from triosim.train.plan import Plan
 
-Handle = tuple[int, ...]
+Handle = range
 CATEGORIES = (
     "parameters", "gradients", "optimizer", "activations", "gathered", "logits", "communication",
     "work", "framework",
@@ -60,15 +60,20 @@ class Stage:
         key = id(parts)
         if key not in self._composed:
             self._composed[key] = (parts, [self._own(parts, *speed) for speed in self._speeds])
-        tasks = []
+        first = len(self.program)
         for i, (c, own) in enumerate(zip(self.classes, self._composed[key][1], strict=True)):
-            tasks.append(self.program.compose(c, name, phase, own.parts, [h[i] for h in before]))
+            self.program.compose(c, name, phase, own.parts, [h[i] for h in before])
             self.busy_s[i] += own.busy_s
-        return tuple(tasks)
+        return self._since(first)
 
     def _own(self, parts: Sequence[Part], speed: float, slowest: float) -> _Composed:
         own = tuple(parts if speed == slowest == 1.0 else at_speed(parts, speed, slowest))
-        return _Composed(own, sum(part.seconds for part in own if part.kind == "compute"))
+        return _Composed(own, _computing_s(own))
+
+    def again(self, parts: Sequence[Sequence[Part]], times: int) -> None:
+        """A composite task, with its parts on each class, has been copied so many times."""
+        for i, own in enumerate(parts):
+            self.busy_s[i] += times * _computing_s(own)
 
     def account(self) -> None:
         """Tell the program where the computing time of all tasks so far is from."""
@@ -77,15 +82,21 @@ class Stage:
                 self.program.add_computing(c, kind, busy_s * share)
 
     def launch(self, name: str, seconds: float) -> Handle:
-        return tuple(self.program.launch(c, name, seconds) for c in self.classes)
+        first = len(self.program)
+        for c in self.classes:
+            self.program.launch(c, name, seconds)
+        return self._since(first)
+
+    def _since(self, first: int) -> Handle:
+        return range(first, len(self.program))
 
     def communicate(
         self, stream: str, name: str, purpose: str, size_bytes: float, load: Load,
         waits: Iterable[Handle],
     ) -> Handle:  # fmt: skip
         """A collective of the stage's groups; `stream` is also its phase."""
-        before = list(waits)
-        tasks = self.program.communicate(
+        before, first = list(waits), len(self.program)
+        self.program.communicate(
             [(c, stream, stream) for c in self.classes],
             name,
             purpose,
@@ -93,11 +104,7 @@ class Stage:
             load,
             [[h[i] for h in before] for i in range(len(self.classes))],
         )
-        return tuple(tasks)
-
-    def wait(self, handle: Handle, on: Handle) -> None:
-        for task, other in zip(handle, on, strict=True):
-            self.program.wait(task, other)
+        return self._since(first)
 
     def allocate(self, handle: Handle, category: str, size: float) -> None:
         whole = round(size)
@@ -108,6 +115,10 @@ class Stage:
         whole = round(size)
         for task in handle if whole else ():
             self.program.free(task, category, whole)
+
+
+def _computing_s(parts: Iterable[Part]) -> float:
+    return sum(part.seconds for part in parts if part.kind == "compute")
 
 
 def _classes(

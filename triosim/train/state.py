@@ -58,7 +58,7 @@ class State:
     """What each stage owns, by how it is divided."""
 
     def __init__(self, blocks: Blocks) -> None:
-        self._blocks = blocks
+        self.blocks = blocks
         self.plan = blocks.plan
         self.sizes = sizes_of(blocks.plan)
 
@@ -68,11 +68,11 @@ class State:
         return ways_of(self.plan)[0]
 
     def _owned(self, stage: int) -> list[Owned]:
-        return [self._blocks.owned(unit) for unit in self.plan.units(stage)]
+        return [self.blocks.owned(unit) for unit in self.plan.units(stage)]
 
     def elements(self, unit: Unit) -> int:
         """Parameters of a unit before sharding."""
-        owned = self._blocks.owned(unit)
+        owned = self.blocks.owned(unit)
         return owned.dense_count + owned.expert_count
 
     def shard(self, unit: Unit) -> float:
@@ -80,7 +80,7 @@ class State:
 
         ZeRO-1 and 2 divide a stage's parameters as one, so that a unit's share is no whole number.
         """
-        counts = padded(self.plan, self._blocks.owned(unit))
+        counts = padded(self.plan, self.blocks.owned(unit))
         return sum(n / ways for n, ways in zip(counts, ways_of(self.plan), strict=True))
 
     def count(self, stage: int) -> int:
@@ -121,7 +121,7 @@ class State:
         if self.plan.stack.persistent_gradients:
             held["gradients"] = sizes.gradient * (part if zero >= 2 else whole)
         if self.plan.stack.receive_buffers:
-            held["communication"] = self._receives(stage) * self._blocks.handed_bytes
+            held["communication"] = self._receives(stage) * self.blocks.handed_bytes
         return {**{category: round(size) for category, size in held.items()}, **framework}
 
     def _receives(self, stage: int) -> int:
@@ -158,7 +158,7 @@ class State:
             master=sizes.master,
             fused=self._fused,
         )
-        return sum(self._blocks.costs.kernel_s(step.work) for step in steps)
+        return sum(self.blocks.costs.kernel_s(step.work) for step in steps)
 
     @property
     def _fused(self) -> bool:
@@ -172,7 +172,7 @@ class State:
         In fp16 one more before them takes the loss's scale off and looks for infinities.
         """
         size = sum(own) * self.sizes.gradient
-        costs, dtype = self._blocks.costs, self.plan.dtype
+        costs, dtype = self.blocks.costs, self.plan.dtype
         norm = Work(kind="reduction", flops=2 * sum(own), bytes=size, dtype=dtype)
         scale = Work(kind="elementwise", flops=sum(own), bytes=2 * size, dtype=dtype)
         scales = 2 if self.plan.scenario.precision == "fp16" else 1

@@ -10,25 +10,28 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+import numpy as np
+
+from triosim.engine.pieces import cut, put
 from triosim.engine.program import Part, Program
-from triosim.engine.tiling import Extent, extent, repeat, repeats
+from triosim.engine.tiling import extent, repeat, repeats
 from triosim.schedules import Task
 from triosim.train.blocks import BACKWARD, FORWARD, INPUT, WEIGHT, Blocks
+from triosim.train.copies import Copies, Copy, Point
 from triosim.train.groups import Group, Groups
-from triosim.train.hops import Cell, connect
-from triosim.train.network import EVERYONE, Wires
+from triosim.train.hops import NONE, Cells, connect
+from triosim.train.network import Wires
 from triosim.train.offload import Offload
 from triosim.train.passes import Pass
 from triosim.train.plan import Plan
 from triosim.train.rows import Run, runs
-from triosim.train.sharding import REDUCE, Sharding, Written
+from triosim.train.sharding import Sharding
 from triosim.train.stage import Handle, Stage
 from triosim.train.state import State
 from triosim.train.traced import TracedBlocks
+from triosim.train.update import Update
 
-SCALAR_BYTES = 4.0
 _NAMES = {
     FORWARD: "forward", BACKWARD: "backward", INPUT: "input gradient", WEIGHT: "weight gradient",
 }  # fmt: skip
@@ -54,14 +57,6 @@ def make_blocks(plan: Plan, wires: Wires) -> Blocks:
     return Blocks(plan, wires) if plan.trace is None else TracedBlocks(plan, wires)
 
 
-class _Point(NamedTuple):
-    """How much of a stage had been written."""
-
-    program: Extent
-    sharding: Written
-    busy_s: tuple[float, ...]
-
-
 class StepWriter:
     """Writes a plan's step. `made[t]` says what composite task t is made from.
 
@@ -82,9 +77,9 @@ class StepWriter:
         self.stages = [Stage(plan, self.program, s, fold=fold) for s in range(plan.stages)]
         self._sharding = [Sharding(plan, s, self.wires, self.state) for s in self.stages]
         self._offload = [Offload(plan, s) for s in self.stages]
-        self._cells: list[dict[tuple[str, int, int], Cell]] = [{} for _ in self.stages]
+        schedule = plan.schedule
+        self._cells = [Cells(schedule.chunks, schedule.microbatches) for _ in self.stages]
         self._launched: list[Handle | None] = [None] * plan.stages
-        self._first, self._last = self._bounds()
 
     def write(self) -> Program:
         """All stages, what they hand to each other, and the optimizer."""
@@ -93,9 +88,7 @@ class StepWriter:
             extra_s = self.plan.scenario.extra_ms_per_step * 1e-3
             if extra_s:
                 self._launched[stage.number] = stage.launch("nothing launched", extra_s)
-            schedule, s = self.plan.schedule, stage.number
-            for run in runs(schedule.rows[s], schedule.split[s]):
-                self._write_run(stage, run)
+            self._write_row(stage)
         connect(
             self.program,
             self.stages,
@@ -108,7 +101,7 @@ class StepWriter:
         if self.plan.scenario.prefill:
             self._answer()
         else:
-            self._optimize()
+            Update(self.plan, self.program, self.stages, self._sharding, self.state).write()
         for stage in self.stages:
             stage.account()
         links, self.program.loads = self.wires.settle(self.program.loads)
@@ -121,21 +114,57 @@ class StepWriter:
 
     def forward_passes(self) -> int:
         """Forward passes through a whole part of the model, each counted once for all ranks."""
-        return sum(1 for cells in self._cells for kind, _, _ in cells if kind == "F")
+        return sum(int((cells.first["F"] != NONE).sum()) for cells in self._cells)
 
-    def _bounds(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], int]]:
-        """Of each place (stage, chunk): where its first forward and its last backward stand."""
-        first: dict[tuple[int, int], int] = {}
-        last: dict[tuple[int, int], int] = {}
-        for s, row in enumerate(self.plan.schedule.rows):
-            for i, task in enumerate(row):
-                if task.kind in ("F", "F&B"):
-                    first.setdefault((s, task.chunk), i)
-                if task.kind == "F&B":
-                    last[s, task.backward_chunk] = i
-                elif task.kind != "F":
-                    last[s, task.chunk] = i
-        return first, last
+    def _write_row(self, stage: Stage) -> None:
+        """In a pipeline cells are copied one by one, else periods of several cells are repeated."""
+        schedule, s = self.plan.schedule, stage.number
+        if self.plan.stages == 1 or self._offload[s].active or not self.repeat:
+            for run in runs(schedule.rows[s], schedule.split[s]):
+                self._write_run(stage, run)
+            return
+        copies, place = Copies(schedule.columns[s]), 0
+        while place < len(schedule.rows[s]):
+            count = copies.ready(place)
+            if count:
+                self._copy(stage, copies, place, count)
+                place += count
+            else:
+                since = self._point(stage)
+                self._write_cell(stage, place)
+                copies.learn(place, self._copy_of(stage, since, schedule.rows[s][place]))
+                place += 1
+
+    def _copy_of(self, stage: Stage, since: Point, task: Task) -> Copy | None:
+        """What has been written since a point for a task, if others can be written like it."""
+        piece = cut(self.program, since.program, self._label(stage.number, task))
+        if piece is None or not since.sharding.then_one_pass(self._point(stage).sharding):
+            return None
+        return Copy(piece=piece, made=self.made[len(self.program) - 1])
+
+    def _copy(self, stage: Stage, copies: Copies, place: int, count: int) -> None:
+        """Write so many cells from a place on, each like the one that its sort has."""
+        s, width = stage.number, len(stage.classes)
+        found, order = copies.stretch(place, count)
+        labels = [self._label(s, task) for task in copies.row.tasks[place : place + count]]
+        first = put(self.program, [copy.piece for copy in found], order, labels)
+        last = first + np.array([len(copy.piece.stream) for copy in found])[order] - width
+        made = list(map([copy.made for copy in found].__getitem__, order.tolist()))
+        for i in range(width):
+            self.made.update(zip((last + i).tolist(), made, strict=True))
+        for copy, times in zip(found, np.bincount(order).tolist(), strict=True):
+            self._times[s, copy.made] += times
+            stage.again(copy.piece.parts[-width:], times)
+        self._sharding[s].computed += map(range, last.tolist(), (last + width).tolist())
+        self._cells[s].copy(copies.row, place, first, last)
+
+    def _label(self, stage: int, task: Task) -> str:
+        """What tells a pass, or a pair, from those of other micro-batches."""
+        if task.kind != "F&B":
+            return str(task.microbatch)
+        back = (task.backward_chunk, task.backward_microbatch)
+        kind = INPUT if back in self.plan.schedule.split[stage] else BACKWARD
+        return f"{task.microbatch} beside {_NAMES[kind]} {task.backward_microbatch}"
 
     def _write_run(self, stage: Stage, run: Run) -> None:
         """Write periods until one is like the one before it, then repeat that, but for the last."""
@@ -151,11 +180,11 @@ class StepWriter:
                 self._repeat(stage, points[-2], position, run, left - 1)
                 left = 1
 
-    def _point(self, stage: Stage) -> _Point:
+    def _point(self, stage: Stage) -> Point:
         written = self._sharding[stage.number].written
-        return _Point(extent(self.program), written, tuple(stage.busy_s))
+        return Point(extent(self.program), written, tuple(stage.busy_s))
 
-    def _repeats(self, stage: Stage, points: Sequence[_Point]) -> bool:
+    def _repeats(self, stage: Stage, points: Sequence[Point]) -> bool:
         if len(points) < 3 or self._offload[stage.number].active:
             return False
         before, since, now = points
@@ -163,7 +192,7 @@ class StepWriter:
             self.program, before.program, since.program
         )
 
-    def _repeat(self, stage: Stage, since: _Point, position: int, run: Run, times: int) -> None:
+    def _repeat(self, stage: Stage, since: Point, position: int, run: Run, times: int) -> None:
         """What was written since a point, the period at a position, comes so many times more."""
         program, s = self.program, stage.number
         composed = [
@@ -176,30 +205,30 @@ class StepWriter:
         stage.busy_s = [
             now + times * (now - then) for now, then in zip(stage.busy_s, since.busy_s, strict=True)
         ]
-        for k in range(1, times + 1):
-            for task, made, stem, microbatch in composed:
-                self.made[task + k * length] = made
-                program.name[task + k * length] = f"{stem} {int(microbatch) + k * run.later}"
+        for task, made, stem, microbatch in composed:
+            later = range(task + length, len(program), length)
+            self.made.update(dict.fromkeys(later, made))
+            first = int(microbatch) + run.later
+            program.name[task + length :: length] = [
+                f"{stem} {first + k * run.later}" for k in range(times)
+            ]
         for _, made, _, _ in composed[:: len(stage.classes)]:
             self._times[s, made] += times
-        cells = self._cells[s]
         for own in self.plan.schedule.rows[s][position : position + run.period]:
-            cell = cells.get((own.kind, own.chunk, own.microbatch))
-            if cell is None:
-                continue  # prefill has no backward
-            for k in range(1, times + 1):
-                key = (own.kind, own.chunk, own.microbatch + k * run.later)
-                cells[key] = cell.moved(k * length)
+            if own.kind in ("F", "B"):
+                self._cells[s].repeat(
+                    own.kind, own.chunk, own.microbatch, later=run.later, tasks=length, times=times
+                )
 
     def _write_cell(self, stage: Stage, position: int) -> None:
         """One task of the schedule; of an overlapped pair one after the other if it is cut."""
-        s = stage.number
-        task = self.plan.schedule.rows[s][position]
+        s, row = stage.number, self.plan.schedule.columns[stage.number]
+        task = row.tasks[position]
         chunk, microbatch = task.chunk, task.microbatch
-        first = task.kind in ("F", "F&B") and self._first[s, chunk] == position
+        first = row.first.get(chunk) == position
         if task.kind == "F&B":
             chunk, microbatch = task.backward_chunk, task.backward_microbatch
-        last = task.kind != "F" and self._last[s, chunk] == position
+        last = row.last.get(chunk) == position
         split = (chunk, microbatch) in self.plan.schedule.split[s]
         kind = WEIGHT if task.kind == "W" else INPUT if split else BACKWARD
         if task.kind == "F&B" and self._runs_whole(s, kind, first=first, last=last):
@@ -222,8 +251,7 @@ class StepWriter:
         s, places = stage.number, self.plan.schedule.virtual_stage
         ahead, behind = places[s, task.chunk], places[s, task.backward_chunk]
         made = Made(self._groups.pair(ahead, behind, kind), FORWARD, False, False)
-        label = f"{task.microbatch} beside {_NAMES[kind]} {task.backward_microbatch}"
-        handle = self._compute(stage, made, label, [])
+        handle = self._compute(stage, made, self._label(s, task), [])
         for category, size in self._groups.whole[ahead].held.items():
             stage.allocate(handle, category, size)
         if kind != INPUT:
@@ -233,9 +261,8 @@ class StepWriter:
             self._sharding[s].used_backward(group, handle, reduces=False)
         if s == 0 and task.chunk == 0:
             self.program.marks.append(handle[0])
-        self._cells[s]["F", task.chunk, task.microbatch] = Cell(handle, handle)
-        back = ("B", task.backward_chunk, task.backward_microbatch)
-        self._cells[s][back] = Cell(handle, handle)
+        self._cells[s].put("F", task.chunk, task.microbatch, handle, handle)
+        self._cells[s].put("B", task.backward_chunk, task.backward_microbatch, handle, handle)
 
     def _forward(self, stage: Stage, chunk: int, microbatch: int, first: bool) -> None:
         sharding = self._sharding[stage.number]
@@ -259,7 +286,7 @@ class StepWriter:
             tasks.append(handle)
         if stage.number == 0 and chunk == 0:
             self.program.marks.append(tasks[0][0])
-        self._cells[stage.number]["F", chunk, microbatch] = Cell(tasks[0], tasks[-1])
+        self._cells[stage.number].put("F", chunk, microbatch, tasks[0], tasks[-1])
 
     def _backward(
         self, stage: Stage, chunk: int, microbatch: int, kind: str, *, last: bool
@@ -286,8 +313,8 @@ class StepWriter:
             if reduces:
                 sharding.reduce(group, handle, at_end=group is groups[-1])
             tasks.append(handle)
-        own = "W" if kind == WEIGHT else "B"
-        self._cells[stage.number][own, chunk, microbatch] = Cell(tasks[0], tasks[-1])
+        if kind != WEIGHT:
+            self._cells[stage.number].put("B", chunk, microbatch, tasks[0], tasks[-1])
 
     def _synchronise(self, stage: Stage, phase: str) -> list[Handle]:
         """The CPU waits until a micro-batch has arrived, and only then launches what is next."""
@@ -314,65 +341,8 @@ class StepWriter:
         self._sharding[stage.number].computed.append(handle)
         return handle
 
-    def _optimize(self) -> None:
-        """Clip and update; under "global" not before every stage has its gradients."""
-        for own in self._sharding:
-            own.reduce_late()
-        waits = [[own.computed[-1], *own.reduced] for own in self._sharding]
-        self._add_copies(waits)
-        if self.plan.scenario.optimizer_sync == "global" and self.plan.scenario.gpus > 1:
-            waits = self._norm(waits)
-        for stage, before, sharding in zip(self.stages, waits, self._sharding, strict=True):
-            seconds = self.state.optimizer_s(stage.number)
-            parts = (Part("compute", ("optimizer", ""), seconds),)
-            handle = stage.compose("optimizer", "optimizer", parts, before)
-            for category, size in sharding.at_end:
-                stage.free(handle, category, size)
-
     def _answer(self) -> None:
         """The first token leaves; keys and values that were kept for the next ones go with it."""
         for stage, sharding in zip(self.stages, self._sharding, strict=True):
             for category, size in sharding.at_end:
                 stage.free(sharding.computed[-1], category, size)
-
-    def _add_copies(self, waits: list[list[Handle]]) -> None:
-        """What two stages hold alike has its gradients added up before the optimizer.
-
-        The table that embedding and head share; under DualPipe the whole of two mirrored stages.
-        """
-        state, last = self.state, len(self.stages) - 1
-        if self.plan.schedule.parameter_copies > 1:
-            for s in range(len(self.stages) // 2):
-                size = state.sharded(s) * state.sizes.reduced
-                self._add_up(self.stages[s], self.stages[last - s], size, waits)
-        elif self.plan.model.tied and last:
-            table = self.blocks.block("embedding").parameters[0].numel
-            size = table * state.sizes.reduced / state.ways
-            self._add_up(self.stages[0], self.stages[last], size, waits)
-
-    def _add_up(self, one: Stage, other: Stage, size: float, waits: list[list[Handle]]) -> None:
-        """An all-reduce between the ranks of two stages, which the optimizer then waits for."""
-        load = self.wires.pairs(one.number, other.number, size)
-        ends = [(c, REDUCE, REDUCE) for stage in (one, other) for c in stage.classes]
-        before = [
-            tuple(handle[i] for handle in waits[stage.number])
-            for stage in (one, other)
-            for i in range(len(stage.classes))
-        ]
-        tasks = tuple(
-            self.program.communicate(ends, "add up copies", "gradients", size, load, before)
-        )
-        count = len(one.classes)
-        waits[one.number].append(tasks[:count])
-        waits[other.number].append(tasks[count:])
-
-    def _norm(self, waits: list[list[Handle]]) -> list[list[Handle]]:
-        """The norm of all gradients: an all-reduce of one number over all ranks."""
-        ends, before = [], []
-        for stage, own in zip(self.stages, waits, strict=True):
-            ends += [(c, "norm", REDUCE) for c in stage.classes]
-            before += [tuple(handle[i] for handle in own) for i in range(len(stage.classes))]
-        load = self.wires.load(REDUCE, EVERYONE, 0, SCALAR_BYTES)
-        name = "norm of gradients"
-        tasks = iter(self.program.communicate(ends, name, "norm", SCALAR_BYTES, load, before))
-        return [[tuple(next(tasks) for _ in stage.classes)] for stage in self.stages]
