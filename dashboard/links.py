@@ -202,7 +202,7 @@ def _value(setting: Setting, texts: Sequence[str], traces: Sequence[str]) -> Any
             raise ConfigError("trace", text, absent(text))
         return _choice("trace", text, traces)
     if setting.name == "topology":
-        return text if text == DESCRIBED else read_name(text)
+        return DESCRIBED if text.casefold() == DESCRIBED else read_name(text)
     if setting.name == "own_network":
         if len(text) > MAX_TEXT:
             raise ConfigError("own_network", text, f"must have at most {MAX_TEXT:,} characters")
@@ -226,6 +226,8 @@ def number_of(setting: Setting, text: str) -> int | float:
     """A number of an address, in the range of its setting."""
     whole = setting.kind == "whole"
     legal = f"must be a {'whole ' if whole else ''}number from {setting.range_text}"
+    if whole:  # Streamlit writes a number that it has kept for a field out of sight as 4.0
+        text = text.removesuffix(".0")
     if not (WHOLE if whole else NUMBER).fullmatch(text):
         raise ConfigError(setting.name, text or "(empty)", legal)
     number = int(text) if whole else float(text)
@@ -274,7 +276,8 @@ def _drop_what_does_not_fit(given: dict[str, Any]) -> list[str]:
             values = {name: given.get(name, s.default) for name, s in SETTINGS.items()}
             check_network(scenario_of(values))
         except ConfigError as error:
-            if error.field not in given:
+            # What is wrong with a description is said beside it, where it can be put right.
+            if error.field not in given or error.field == "own_network":
                 return sentences
             given[error.field] = _without(given[error.field], error)
             if given[error.field] is None:

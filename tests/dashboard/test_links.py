@@ -43,6 +43,12 @@ def test_a_link_gives_the_same_scenario(scenario: Scenario) -> None:
     assert parameters_of(link.values) == parameters_of(values_of(scenario))
 
 
+def test_a_whole_number_is_read_as_streamlit_writes_it() -> None:
+    link = read_link({"v": ["1"], "accumulate": ["4.0"], "bucket_mb": ["1.0"]}, TRACES)
+    assert link.rejected == []
+    assert parameters_of(link.values) == {"v": "1", "accumulate": "4", "bucket_mb": "1"}
+
+
 def test_an_address_says_its_version_and_only_what_differs_from_the_defaults() -> None:
     assert query(Scenario(case=2)) == "v=1"
     assert parameters_of(values_of(FIRST)) == {

@@ -51,6 +51,19 @@ def test_a_wrong_description_is_said_beside_its_field(simulate_page: Open) -> No
     assert not at.error
 
 
+def test_a_link_keeps_a_wrong_description_to_be_put_right(simulate_page: Open) -> None:
+    at = simulate_page(v="1", topology=DESCRIBED, own_network='kind = "rin')
+    assert at.text_area(key="own_network").value == 'kind = "rin'
+    assert not at.metric
+    assert any(error.value.startswith("Description of") for error in at.sidebar.error)
+
+
+def test_its_name_is_read_in_any_letters() -> None:
+    link = read_link({"v": ["1"], "topology": ["Own Description"], "own_network": [EXAMPLE]}, ["a"])
+    assert not link.rejected
+    assert link.values["topology"] == DESCRIBED
+
+
 def test_another_network_needs_no_description(simulate_page: Open) -> None:
     at = simulate_page(v="1", topology=DESCRIBED, own_network=write_toml(DGX))
     at.selectbox(key="topology").set_value("dgx-h100").run()
