@@ -10,6 +10,7 @@ from typing import Any
 
 from triosim.errors import ConfigError
 from triosim.network.topology.describe import Description
+from triosim.network.topology.plain import TOO_DEEP
 
 MAX_CHARACTERS = 200_000
 _LINE = re.compile(r"line \d+")
@@ -68,14 +69,31 @@ def read_text(text: str) -> Description:
     if len(text) > MAX_CHARACTERS:
         size = f"{len(text):,} characters"
         raise ConfigError("topology", size, f"a description has at most {MAX_CHARACTERS:,}")
-    kind = "JSON" if text.lstrip().startswith("{") else "TOML"
+    kind = "JSON" if text.lstrip().startswith("{") or _is_json_list(text) else "TOML"
     try:
         values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ConfigError("topology", "text", TOO_DEEP) from None
+    except ValueError as error:
         raise ConfigError("topology", _place(error, text), f"not {kind} ({error})") from None
+    if isinstance(values, list):
+        raise ConfigError("topology", "a JSON list", 'must be an object, as in {"kind": "ring"}')
     if not values:
         raise ConfigError("topology", "(empty)", 'needs kind and more, as in kind = "ring"')
     return Description.from_dict(values)
+
+
+def _is_json_list(text: str) -> bool:
+    """Whether a text that begins with a bracket is no TOML, whose sections begin with one, too."""
+    if not text.lstrip().startswith("["):
+        return False
+    try:
+        json.loads(text)
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def _place(error: Exception, text: str) -> str:

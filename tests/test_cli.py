@@ -233,7 +233,7 @@ def test_a_mistake_in_a_described_topology_names_file_and_place(refused, tmp_pat
     file = tmp_path / "mine.toml"
     file.write_text('kind = "ring"\nlink = { gb_per_s = -1 }\n', encoding="utf-8")
     assert refused("-case", "1", "--topology", str(file)).startswith(
-        "-topology mine.toml: link.gb_per_s = -1: must be a number above 0"
+        "-topology mine.toml: link.gb_per_s = -1: must be a number from 1e-06"
     )
 
 

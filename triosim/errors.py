@@ -60,5 +60,5 @@ def _on_one_line(value: object, limit: int = 80) -> str:
         text = str(value)
     except ValueError:  # Python does not print whole numbers of more than 4,300 digits
         return "(too long a number)"
-    text = text if text.isprintable() else repr(text)
+    text = (text if text.isprintable() else repr(text)) if text.strip() else "(empty)"
     return text if len(text) <= limit else text[: limit - 3] + "..."

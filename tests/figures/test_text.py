@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from triosim.figures.text import bytes_text, memory_text, safe, share_text, time_text
+from triosim.figures.text import (
+    bytes_text,
+    digits,
+    memory_text,
+    safe,
+    share_text,
+    short,
+    time_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,22 @@ from triosim.figures.text import bytes_text, memory_text, safe, share_text, time
 )
 def test_time(ms, text):
     assert time_text(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.5e300, "1.5e+300"), (-2e15, "-2e+15"), (1e-10, "1e-10"), (3.14159e-300, "3.14e-300"),
+        (1e-9, "0.000000001"), (999e12, "999,000,000,000,000"), (-0.25, "-0.250"), (0, "0"),
+    ],
+)  # fmt: skip
+def test_a_number_stays_readable_however_large_or_small(value, text):
+    assert digits(value) == text
+
+
+def test_a_power_of_ten_keeps_its_zeros():
+    assert (short(1.5e300), short(1e-20), short(2.50)) == ("1.5e+300", "1e-20", "2.5")
+    assert (time_text(1.5e303), time_text(1e-300)) == ("1.5e+300 s", "1e-294 ns")
 
 
 def test_bytes():

@@ -60,7 +60,8 @@ def messages() -> Messages:
     try:
         from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     except ImportError:
-        raise ConfigError("chakra", "", "needs protobuf: pip install 'triosim[chakra]'") from None
+        legal = "need protobuf: pip install 'triosim[chakra]'"
+        raise ConfigError("chakra", "traces", legal) from None
     file = descriptor_pb2.FileDescriptorProto(
         name="triosim_chakra.proto", package="ChakraProtoMsg", syntax="proto3"
     )

@@ -14,12 +14,15 @@ DASH = "\u2013"
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 MAX_NAME = 90
+READABLE = 1e-9, 1e15  # without an exponent
 
 
 def digits(value: float, count: int = 3) -> str:
-    """A number with about `count` significant digits and no exponent."""
+    """A number with about `count` significant digits; beyond `READABLE` with a power of ten."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    if not READABLE[0] <= abs(value) < READABLE[1]:
+        return f"{value:.{count}g}"
     if value == round(value):
         return f"{value:,.0f}"
     decimals = max(0, count - 1 - math.floor(math.log10(abs(value))))
@@ -29,7 +32,7 @@ def digits(value: float, count: int = 3) -> str:
 def short(value: float, count: int = 4) -> str:
     """The same without zeros at the end."""
     text = digits(value, count)
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def time_text(ms: float) -> str:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from triosim.errors import ConfigError
 from triosim.network.topology import plain
 from triosim.network.topology.base import LinkSpec
+from triosim.network.topology.describe import topology_of
 from triosim.network.topology.description import Description
+from triosim.network.topology.faults import degrade
 from triosim.network.topology.tiered import Tier
 from triosim.network.topology.vocabulary import (
     KINDS,
@@ -24,6 +26,7 @@ from triosim.network.topology.vocabulary import (
     NEEDS,
     Connection,
 )
+from triosim.scenario import Scenario
 
 LINK = {"gb_per_s": 50, "latency_us": 1.5, "efficiency": 0.9, "protocol": "infiniband"}
 SLOW = {"gb_per_s": 12.5}
@@ -157,16 +160,18 @@ def linked(**changes):
         (of("ring", links=[LINK]), "topology ring: has either link (one for all) or links."),
         (of("torus", links=[LINK, LINK]), "topology torus: 2 links: needs one for all or 3."),
         (of("torus", links=[]), "topology links = []: must be a list of at least one entry."),
-        (linked(gb_per_s=0), "topology link.gb_per_s = 0: must be a number above 0 and at most"),
-        (linked(gb_per_s=-1), "link.gb_per_s = -1: must be a number above 0"),
-        (linked(gb_per_s=math.nan), "link.gb_per_s = nan: must be a number above 0"),
-        (linked(gb_per_s=math.inf), "link.gb_per_s = inf: must be a number above 0"),
-        (linked(gb_per_s="50"), "link.gb_per_s = 50: must be a number above 0"),
-        (linked(gb_per_s=True), "link.gb_per_s = True: must be a number above 0"),
+        (linked(gb_per_s=0), "topology link.gb_per_s = 0: must be a number from 1e-06 to 1e+09."),
+        (linked(gb_per_s=-1), "link.gb_per_s = -1: must be a number from 1e-06"),
+        (linked(gb_per_s=math.nan), "link.gb_per_s = nan: must be a number from 1e-06"),
+        (linked(gb_per_s=math.inf), "link.gb_per_s = inf: must be a number from 1e-06"),
+        (linked(gb_per_s="50"), "link.gb_per_s = 50: must be a number from 1e-06"),
+        (linked(gb_per_s=True), "link.gb_per_s = True: must be a number from 1e-06"),
         (linked(latency_us=-1), "link.latency_us = -1: must be a number from 0 to"),
         (linked(latency_us=math.nan), "link.latency_us = nan: must be a number from 0 to"),
-        (linked(efficiency=0), "link.efficiency = 0: must be a number above 0 and at most 1."),
-        (linked(efficiency=1.1), "link.efficiency = 1.1: must be a number above 0 and at most 1."),
+        (linked(gb_per_s=1e-300), "link.gb_per_s = 1e-300: must be a number from 1e-06"),
+        (linked(efficiency=1e-300), "link.efficiency = 1e-300: must be a number from 1e-06 to 1."),
+        (linked(efficiency=0), "link.efficiency = 0: must be a number from 1e-06 to 1."),
+        (linked(efficiency=1.1), "link.efficiency = 1.1: must be a number from 1e-06 to 1."),
         (linked(protocol="morse"), "topology link.protocol = morse: no such protocol; known are"),
         (linked(protocol=7), "topology link.protocol = 7: must be a text."),
         (linked(gbps=7), "topology link: gbps: no such key; known are gb_per_s"),
@@ -243,6 +248,35 @@ def test_each_mistake_is_one_sentence(values, sentence):
     assert "\n" not in message
 
 
+@pytest.mark.parametrize("odd", ["a, b", "a=b"])
+def test_names_that_no_list_of_bad_links_can_hold_are_refused(odd):
+    link = {"gb_per_s": 50}
+    for values in (
+        of("tiers", tiers=[{"name": odd, "children": 0, "link": link}]),
+        of("graph", gpus=[odd, "b"], connections=[{"between": [odd, "b"], "link": link}]),
+        of("graph", connections=[{"between": ["a", odd], "link": link}]),
+    ):
+        with pytest.raises(ConfigError, match=f" = {odd}: must not hold , or =, which lists"):
+            Description.from_dict(values)
+
+
+@pytest.mark.parametrize("odd", ["a - b", "a:0", "a 'b' \"c\"", " leaf ", "\u4e2d", "3-4"])
+def test_every_other_name_can_be_a_bad_link(odd):
+    link = {"gb_per_s": 50}
+    described = Description.from_dict(
+        of("tiers", tiers=[{"name": odd, "children": 2, "link": link},
+                           {"name": "spine", "children": 0, "link": link}])
+    )  # fmt: skip
+    whole = topology_of(described, 4)
+    ends = zip(*(side.tolist() for side in whole.ends()), strict=True)
+    names = {f"{whole.node_name(one)}-{whole.node_name(two)}" for one, two in ends if one < two}
+    assert len(names) == 6  # four GPUs and two switches have a way up each
+    for name in names:
+        (fault,) = Scenario(dead_links=(f"{name}=0.5",)).faults.items()
+        halved = degrade(whole, dict([fault])).capacity_bytes_per_s / whole.capacity_bytes_per_s
+        assert sorted(halved) == [0.5] * 2 + [1.0] * 10
+
+
 ODD = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.just([]),
     st.just({}), st.just([[]]), st.just([{}]), st.just({"kind": "ring"}), st.just(10**5000),
@@ -278,7 +312,7 @@ def test_whatever_stands_there_is_read_or_refused(data):
 
 def test_values_made_in_python_are_checked_alike():
     link = LinkSpec(bytes_per_s=0.0)
-    with pytest.raises(ConfigError, match=r"gb_per_s = 0\.0: must be a number above 0"):
+    with pytest.raises(ConfigError, match=r"gb_per_s = 0\.0: must be a number from 1e-06"):
         Description(kind="ring", links=(link,))
     good = LinkSpec(bytes_per_s=1e9)
     with pytest.raises(ConfigError, match="ring: shape: a ring has no shape"):
@@ -339,7 +373,7 @@ def test_the_example_of_the_format_reads(tmp_path):
         ("t.toml", b"kind = 'ring'\nlink = {\n", "t.toml: not a TOML file .*line 2"),
         ("t.json", b'{"kind": "ring",\n oops}', r"t.json: not a JSON file .*line 2"),
         ("t.json", b'["ring"]', "t.json: must hold a JSON object"),
-        ("t.json", b"[" * 100_000, "t.json: not a JSON file"),
+        ("t.json", b"[" * 100_000, "t.json: its values are nested too deeply"),
         ("t.toml", b"\xff\xfe\x00", "t.toml: must be a readable text file"),
         ("t.json", b'{"kind": "ring", "link": {"gb_per_s": NaN}}', "gb_per_s = nan: must be"),
     ],

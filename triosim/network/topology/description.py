@@ -28,6 +28,7 @@ from triosim.network.topology.vocabulary import (
     Connection,
     bad,
     check_link,
+    check_name,
     missing,
     whole,
 )
@@ -143,6 +144,7 @@ def _check_tiers(description: Description) -> None:
         place, last = f"tiers[{i}]", i == len(description.tiers) - 1
         if not tier.name.strip():
             raise missing(place, "name")
+        check_name(f"{place}.name", tier.name)
         if tier.children == 0 and not last:
             raise bad(
                 f"{place}.children = 0",
@@ -163,6 +165,7 @@ def _check_graph(description: Description) -> None:
         raise bad(f"{count:,} connections", f"must be at most {MAX_CONNECTIONS:,}")
     seen: set[str] = set()
     for name in description.gpus:
+        check_name("gpus", name)
         if name in seen:
             raise bad(f"gpus: {name}", "every GPU needs a name of its own")
         seen.add(name)
@@ -170,5 +173,7 @@ def _check_graph(description: Description) -> None:
         place = f"connections[{i}]"
         if connection.between[0] == connection.between[1]:
             raise bad(f"{place}.between = {connection.between[0]}", "must name two nodes")
+        for end in connection.between:
+            check_name(f"{place}.between", end)
         whole(f"{place}.count", connection.count)
         check_link(f"{place}.link", connection.link)

@@ -235,7 +235,7 @@ def _left(topology: Topology, faults: Mapping[str, float]) -> Floats:
 def _nodes(topology: Topology) -> dict[str, int]:
     """Nodes by name, in small letters; GPUs by their number, too."""
     count = 1 + max((int(end.max(initial=-1)) for end in topology.ends()), default=-1)
-    nodes = {topology.node_name(node).casefold(): node for node in range(count)}
+    nodes = {topology.node_name(node).strip().casefold(): node for node in range(count)}
     return {str(rank): rank for rank in range(topology.ranks)} | nodes
 
 

@@ -37,6 +37,8 @@ from triosim.network.topology.vocabulary import (
     KINDS,
     MAX_GB_PER_S,
     MAX_LATENCY_US,
+    MIN_EFFICIENCY,
+    MIN_GB_PER_S,
     NEEDS,
     Connection,
     bad,
@@ -49,6 +51,7 @@ from triosim.network.topology.vocabulary import (
 _SWITCHES = ("per_gpu", "rails", "reduces")
 _TIER = ("name", "children", "link", "links", *_SWITCHES, "oversubscription")
 _LINK = ("gb_per_s", "latency_us", "efficiency", "protocol")
+TOO_DEEP = "its values are nested too deeply for a description"
 T = TypeVar("T")
 
 
@@ -67,7 +70,9 @@ def read_file(path: str | Path) -> dict[str, Any]:
     is_json = str(path).lower().endswith(".json")
     try:
         values = json.loads(text) if is_json else tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise bad(path, TOO_DEEP) from None
+    except ValueError as error:
         raise bad(path, f"not a {'JSON' if is_json else 'TOML'} file ({error})") from None
     if not isinstance(values, dict):
         raise bad(path, "must hold a JSON object")
@@ -112,13 +117,13 @@ def read_link(place: str, value: object, base: LinkSpec | None = None) -> LinkSp
     if base is None:
         if "gb_per_s" not in table:
             raise missing(place, "gb_per_s")
-        gb_per_s = number(f"{place}.gb_per_s", table["gb_per_s"], 0, MAX_GB_PER_S, above=True)
+        gb_per_s = number(f"{place}.gb_per_s", table["gb_per_s"], MIN_GB_PER_S, MAX_GB_PER_S)
         base = LinkSpec(bytes_per_s=gb_per_s * 1e9)
     latency_s, efficiency, protocol = base.latency_s, base.efficiency, base.protocol
     if "latency_us" in table:
         latency_s = number(f"{place}.latency_us", table["latency_us"], 0, MAX_LATENCY_US) * 1e-6
     if "efficiency" in table:
-        efficiency = number(f"{place}.efficiency", table["efficiency"], 0, 1, above=True)
+        efficiency = number(f"{place}.efficiency", table["efficiency"], MIN_EFFICIENCY, 1)
     if "protocol" in table:
         protocol = _text(f"{place}.protocol", table["protocol"])
     return LinkSpec(

@@ -15,7 +15,8 @@ from triosim.network.topology.base import LinkSpec
 MAX_GPUS = 2**20
 MAX_PLACES = 2**21  # a described network may have free places
 MAX_UNDER_TIERS = 2**40  # so may the outermost switch; whole numbers of arrays end at 2^63
-MAX_GB_PER_S = 1e9
+MIN_GB_PER_S, MAX_GB_PER_S = 1e-6, 1e9  # as a scenario's own bandwidth
+MIN_EFFICIENCY = 1e-6
 MAX_LATENCY_US = 1e9
 MAX_DIMENSIONS = 6
 MAX_TIERS = 16
@@ -108,11 +109,17 @@ def whole(place: str, value: object, low: int = 1, high: int = MAX_GPUS) -> int:
     return value
 
 
+def check_name(place: str, name: str) -> None:
+    """A node's name can stand in a list of bad links, as in "leaf 0-spine 1=0.5, 2-leaf 0"."""
+    if "," in name or "=" in name:
+        raise bad(f"{place} = {name}", "must not hold , or =, which lists of bad links are made of")
+
+
 def check_link(place: str, link: LinkSpec) -> None:
     """Every number of a link is inside its limits, and its protocol is known."""
-    number(f"{place}.gb_per_s", link.bytes_per_s / 1e9, 0, MAX_GB_PER_S, above=True)
+    number(f"{place}.gb_per_s", link.bytes_per_s / 1e9, MIN_GB_PER_S, MAX_GB_PER_S)
     number(f"{place}.latency_us", link.latency_s * 1e6, 0, MAX_LATENCY_US)
-    number(f"{place}.efficiency", link.efficiency, 0, 1, above=True)
+    number(f"{place}.efficiency", link.efficiency, MIN_EFFICIENCY, 1)
     known = calibration_names()
     if link.protocol is not None and link.protocol not in known:
         raise bad(
