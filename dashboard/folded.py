@@ -2,7 +2,8 @@
 
 Every control costs time in each run of a page, and most of them stand in folded groups at their
 defaults. Such a group is drawn once it is opened. One with a setting that is not at its default is
-drawn folded as well: Streamlit takes what is not drawn out of the address.
+drawn folded as well: Streamlit takes what is not drawn out of the address. What was wrong with a
+number of a folded group is said below it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,22 @@ from collections.abc import Callable, Iterable
 
 import streamlit as st
 
+from dashboard.numbers import say, take_refused, take_said
 from dashboard.settings import Setting
 
 
 def folded(label: str, settings: Iterable[Setting], draw: Callable[[], None]) -> None:
     """A group of the controls of `settings`, which `draw` draws; those not drawn are defaults."""
+    settings = tuple(settings)
+    names = [setting.name for setting in settings]
     group = st.expander(label, key=key_of(label), on_change="rerun")
+    # A number that is typed and folded away at once was refused in the run before, or will be here.
+    unseen = take_said(names)
     if group.open or any(map(_is_set, settings)):
         with group:
             draw()
+    if not group.open:
+        say(st, (unseen | take_refused(names)).values())
 
 
 def key_of(label: str) -> str:

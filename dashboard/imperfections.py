@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.links import network_of, read_faults, read_speeds, write_faults, write_speeds
-from dashboard.numbers import is_legal, number_field, refuse, say_refused
+from dashboard.numbers import is_legal, number_field, refuse
 from dashboard.settings import Setting, on_machine
 from dashboard.topologies import BAD_LINKS_HELP, bad_links_text, connections
 from dashboard.widgets import Controls, number, number_with_slider, text
@@ -16,6 +16,7 @@ from triosim.scenario import Scenario
 
 IMPERFECTIONS = ("rank_speed", "slow_every", "jitter", "seed", "dead_links", "overlap_slowdown")
 JITTER_MARKS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.25, 0.3)
+NO_LINK = "choose"
 SHARES_LEFT = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 OVERLAP_HELP = (
     "Computing takes so much longer while its GPU communicates. Empty: "
@@ -94,7 +95,8 @@ def _link_handles(names: tuple[str, ...], target: str) -> None:
         "Connection",
         (None, *names),
         key=keys[0],
-        format_func=lambda name: name or "choose one",
+        format_func=lambda name: name or NO_LINK,
+        placeholder=NO_LINK,
         on_change=_choose_link,
         args=(target,),
     )
@@ -168,7 +170,6 @@ def _straggler_handles(gpus: int, target: str) -> None:
         on_change=_set_straggler,
         args=(target, gpus),
     )
-    say_refused(keys[0])
 
 
 def _set_straggler(target: str, gpus: int) -> None:
@@ -176,7 +177,7 @@ def _set_straggler(target: str, gpus: int) -> None:
     rank, speed = st.session_state["slow_rank"], st.session_state["slow_speed"]
     if rank is not None:
         if not is_legal(rank, 0, gpus - 1, True):
-            refuse("Slow GPU", rank, 0, gpus - 1, True, key="slow_rank")
+            refuse("Slow GPU", rank, 0, gpus - 1, True, key=target)
             return
         rank = int(rank)
     speeds, first = _slow_gpus(st.session_state.get(target), gpus)

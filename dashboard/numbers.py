@@ -8,6 +8,7 @@ number: a browser gives it on as an empty field, which means the default.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import streamlit as st
@@ -83,8 +84,35 @@ def refuse(name: str, value: float, low: float, high: float, whole: bool, *, key
 def say_refused(*keys: str) -> DeltaGenerator:
     """What was wrong with the numbers that came last, if anything was, in a place of its own."""
     slot = st.empty()
-    found = (st.session_state.pop(f"{key}_refused", None) for key in keys)
-    sentences = [plain(sentence) for sentence in found if sentence is not None]
-    if sentences:
-        slot.error("  \n".join(sentences))
+    state = st.session_state
+    found = {key: state.pop(f"{key}_refused") for key in keys if f"{key}_refused" in state}
+    _said().update(found)
+    say(slot, found.values())
     return slot
+
+
+def take_said(keys: Iterable[str]) -> dict[str, str]:
+    """What `say_refused` has said since this was asked last, by key."""
+    said = _said()
+    return {key: said.pop(key) for key in keys if key in said}
+
+
+def take_refused(keys: Iterable[str]) -> dict[str, str]:
+    """The same, and what nobody has said yet."""
+    keys = tuple(keys)
+    state = st.session_state
+    waiting = {key: state.pop(f"{key}_refused") for key in keys if f"{key}_refused" in state}
+    return take_said(keys) | waiting
+
+
+def _said() -> dict[str, str]:
+    """The sentences of `say_refused`, one entry of the session state as for `_kept`."""
+    said: dict[str, str] = st.session_state.setdefault("said_of_numbers", {})
+    return said
+
+
+def say(place: Any, sentences: Iterable[str]) -> None:
+    """Sentences one below the other; nothing where there are none."""
+    lines = [plain(sentence) for sentence in sentences]
+    if lines:
+        place.error("  \n".join(lines))

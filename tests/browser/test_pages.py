@@ -342,3 +342,30 @@ def test_figures_follow_the_brightness_of_the_page(visit: Visits) -> None:
     expect(label).to_have_css("fill", "rgb(38, 39, 48)")
     page.emulate_media(color_scheme="dark")
     expect(label).to_have_css("fill", "rgb(250, 250, 250)")
+
+
+# Of an empty list what it asks for is measured as what is chosen, in the same letters.
+CUT_OFF = """() => [
+  ...document.querySelectorAll('[data-testid=stSidebar] [role=combobox]')
+].filter(e => {
+  const canvas = document.createElement('canvas').getContext('2d'), style = getComputedStyle(e);
+  canvas.font = style.font;
+  const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return room > 0 && canvas.measureText(e.value || e.placeholder).width > room;
+}).map(e => `${e.getAttribute('aria-label')}: ${e.value || e.placeholder}`)"""
+
+
+@pytest.mark.parametrize(
+    ("path", "group", "last"),
+    [
+        ("/train?v=1&model=llama3.2-1b", "Change its sizes", "Tied embeddings"),
+        ("/simulate?v=1&case=2", "Imperfections", "Connection"),
+    ],
+)
+def test_no_choice_of_the_sidebar_is_cut_off(
+    visit: Visits, path: str, group: str, last: str
+) -> None:
+    page = visit().open(path)
+    page.locator("summary", has_text=group).click()
+    expect(page.get_by_role("combobox", name=last)).to_be_visible()
+    assert page.evaluate(CUT_OFF) == []

@@ -125,8 +125,47 @@ def test_a_refused_number_leaves_the_one_before(simulate_page: Open) -> None:
     at.number_input(key="accumulate").set_value(2).run()
     at.number_input(key="accumulate").set_value(2.5).run()
     assert "Batches per step 2.5: must be a whole number" in at.sidebar.error[0].value
-    assert not fold(at, "More settings").error
+    # Folded away, perhaps at once: said below the group, until the next change.
+    assert "Batches per step 2.5: must be" in below(fold(at, "More settings"))
     assert at.number_input(key="accumulate").value == 2
+    assert not at.run().error
+
+
+@pytest.mark.parametrize("typed", [1.5, -4.0])
+def test_a_number_refused_as_its_group_folds_is_said_below_it(
+    small_train_page: Open, typed: float
+) -> None:
+    label = next(iter(GROUPS))
+    at = unfold(small_train_page(), label)
+    at.number_input(key="batch").set_value(typed)  # and the same run folds the group
+    assert f"Global batch {typed:g}: must be a whole number" in below(fold(at, label))
+    assert not unfold(at, label).error
+    assert at.number_input(key="batch").value is None
+
+
+def test_a_slow_gpu_refused_as_its_group_folds_is_not_said_later(simulate_page: Open) -> None:
+    at = unfold(simulate_page(), IMPERFECT)
+    at.number_input(key="slow_rank").set_value(99.0)
+    assert "Slow GPU 99: must be a whole number from 0 to 7" in below(fold(at, IMPERFECT))
+    at.number_input(key="gpus").set_value(16).run()
+    assert not unfold(at, IMPERFECT).error
+
+
+def test_what_was_said_in_an_open_group_is_not_said_runs_later(simulate_page: Open) -> None:
+    at = unfold(simulate_page(), "More settings")
+    at.number_input(key="accumulate").set_value(2.5).run()
+    assert at.sidebar.error
+    at.number_input(key="gpus").set_value(16).run()
+    assert not at.error
+    assert not fold(at, "More settings").error
+
+
+def below(at: AppTest) -> str:
+    """The sentence beside the groups of the sidebar, where a folded one does not hide it."""
+    hidden = sum(len(one.error) for one in at.sidebar.expander)
+    (seen,) = at.sidebar.error[hidden:]
+    value: str = seen.value
+    return value
 
 
 def test_a_setting_of_another_case_waits_in_its_group(simulate_page: Open) -> None:

@@ -267,6 +267,23 @@ def test_where_a_description_is_wrong(text: str, line: str) -> None:
     assert str(caught.value).startswith(f"topology {line}")
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[1,2]", "a JSON list: must be an object"),
+        (' ["ring"]', "a JSON list: must be an object"),
+        ("[" * 100_000, "text: its values are nested too deeply"),
+        ('{"a": ' + "[" * 100_000, "text: its values are nested too deeply"),
+        ("a = " + "[" * 100_000, "text: its values are nested too deeply"),
+        ("[[tiers]]\nname = ", "line 2: not TOML"),
+        ("[inside]\nkind = 'ring'", "a description: needs kind"),
+    ],
+)
+def test_a_wrong_description_is_called_what_it_is(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigError, match=f"^topology {sentence}"):
+        read_text(text)
+
+
 @pytest.mark.parametrize("name", ["\U0001f600", '\u00e9 "\\', "\u4e2d"])
 def test_any_name_makes_valid_toml(name: str) -> None:
     values = {"kind": "graph", "gpus": [name, "b"], "connections": [

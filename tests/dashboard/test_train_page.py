@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.described import DESCRIBED
 from dashboard.network_text import write_toml
+from dashboard.settings import DESCRIBED
 from dashboard.train_links import read_train
 from dashboard.train_published import presets
 from dashboard.train_run import compute
@@ -131,6 +131,7 @@ def test_every_tab_opens(train_page: Open, tab: str, layout: dict[str, str]) -> 
             {"pipeline": "typed as a grid", "grid": "F0 X0"},
             "Grid X0: cell 2 of stage 0 must be F, B or W",
         ),
+        ({"pipeline": "typed as a grid"}, "Grid (empty): must hold a row"),
         ({"pipeline": "typed as a grid", "grid": "F0 B0", "pp": "2"}, "Grid of 1 pp: must be of 2"),
         ({"slow": "9=0.5"}, "Slow GPUs 9: ranks go from 0 to 7"),
         ({"slow": "fast"}, "Slow GPUs fast: must be rank=speed"),
