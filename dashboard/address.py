@@ -18,24 +18,34 @@ from triosim.errors import ConfigError
 Raw = Mapping[str, Sequence[str]]
 
 
-def return_to(
-    page: str, address: str, names: Iterable[str], *, arrived: bool, v_is_bare: bool = False
-) -> None:
+def return_to(page: str, address: str, names: Iterable[str], *, arrived: bool) -> None:
     """Back from another page without an address: open the one that was here.
 
     Streamlit leaves a bare address behind when a page is left, or the parameters of a page that was
-    opened with some, so the browser's Back finds that. `address` is the state in which the page
-    keeps its own; an address with none of the page's `names` counts as bare. One with a version
-    alone is a link to the page's defaults, unless `v_is_bare`.
+    opened with some, so the browser's Back finds that. It takes those of that page's widgets out,
+    and a version alone is left: no more than a bare address. `address` is the state in which the
+    page keeps its own, which a link that starts a session does not find; an address with none of
+    the page's `names` counts as bare. A door to a page's defaults is a `door_address`.
     """
     settings = st.session_state.get(address)
     if not arrived or settings is None or not set(st.query_params).isdisjoint(names):
         return
     others = set(st.query_params) - {"v", *FRAME}
-    bare = v_is_bare or not len(st.query_params)
+    bare = not set(st.query_params) - {"v"}  # who presents a step means its defaults
     if others or (bare and settings.keys() - {"v"}):
         del st.session_state["page"]
         st.switch_page(page, query_params=settings)
+
+
+def door_address(parameters: Parameters, settings: Mapping[str, Setting]) -> Parameters:
+    """The address of a link from one page to another.
+
+    Where a version is all that it has, a default is named: `return_to` would take it for Back.
+    """
+    if parameters.keys() - {"v"}:
+        return parameters
+    first = next(iter(settings.values()))
+    return {**parameters, first.name: parameter_of(first.default)}
 
 
 def keep_view(address: str, defaults: Mapping[str, Any]) -> None:
@@ -145,9 +155,7 @@ def set_all(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> None:
                 st.query_params[name] = parameter_of(value)
 
 
-def put_right(
-    page: str, link: Link, names: Iterable[str], *, arrived: bool, v_is_bare: bool = False
-) -> None:
+def put_right(page: str, link: Link, names: Iterable[str], *, arrived: bool) -> None:
     """Note what is wrong with the address and correct it, before the first widget is drawn.
 
     `names` are the keys of the page's bound widgets.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
+
 from dashboard import validation_open
+from dashboard.address import door_address
 from dashboard.links import (
     Parameters,
     parameters_of,
@@ -11,11 +15,14 @@ from dashboard.links import (
     shipped_traces,
     values_of,
 )
+from dashboard.settings import SETTINGS
 from dashboard.traces_store import uploads
 from triosim.errors import TrioSimError
 from triosim.resolved import AnyScenario, resolve
+from triosim.scenario import Scenario
 from triosim.train import TrainScenario
 
+_DEFAULTS = {field.name: field.default for field in fields(Scenario)}
 Door = tuple[str, str, Parameters]
 
 
@@ -31,8 +38,19 @@ def door_to(scenario: AnyScenario) -> Door | None:
         }
         link = read_link(raw, [*shipped_traces(), *uploads()])
         there = scenario_of(link.values)
-        if link.rejected or resolve(there) != resolve(scenario):
+        if link.rejected or resolve(there) != resolve(without_unused(scenario)):
             return None
     except TrioSimError:
         return None
-    return "pages/simulate.py", "Simulate", parameters
+    return "pages/simulate.py", "Simulate", door_address(parameters, SETTINGS)
+
+
+def without_unused(scenario: Scenario) -> Scenario:
+    """The step with the engine's defaults where a setting does not matter beside the others."""
+    values = values_of(scenario)
+    unused: dict[str, Any] = {
+        name: _DEFAULTS[setting.field]
+        for name, setting in SETTINGS.items()
+        if setting.field in _DEFAULTS and not setting.matters(values)
+    }
+    return replace(scenario, **unused)

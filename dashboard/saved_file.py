@@ -8,9 +8,11 @@ from collections.abc import Mapping
 import streamlit as st
 
 from dashboard import compare_links
+from dashboard.address import door_address
 from dashboard.compare_files import scenarios_in
 from dashboard.compare_open import door_to
 from dashboard.links import Parameters
+from dashboard.network_settings import SETTINGS as NETWORK
 from dashboard.plain import plain
 from dashboard.settings import VERSION
 from triosim.errors import ConfigError, TrioSimError
@@ -93,4 +95,4 @@ def _settings(data: bytes) -> tuple[str, Parameters] | None:
         raise ConfigError("page", page, f"must be {' or '.join(PAGES)}")
     if not isinstance(given, Mapping) or not all(isinstance(v, str) for v in given.values()):
         raise ConfigError("parameters", type(given).__name__, "must be settings and their text")
-    return PAGES[page], dict(given)
+    return PAGES[page], door_address(dict(given), NETWORK)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from dashboard.settings import DESCRIBED, Setting, case_title, number_text
 from dashboard.settings import SETTINGS as SIMULATE
-from dashboard.settings import Setting, case_title, number_text
 from dashboard.topologies import NAMES
 from dashboard.train_settings import EVERY_NTH, FIELDS, NAMED, OWN_GRID
 from dashboard.train_settings import SETTINGS as TRAIN
@@ -108,6 +108,16 @@ def fields_of(scenario: AnyScenario) -> Mapping[str, Field]:
 def fields_of_kind(kind: str) -> Mapping[str, Field]:
     """The same of every scenario of a kind, train or trace."""
     return _train_fields() if kind == "train" else _trace_fields()
+
+
+def matters(name: str, base: AnyScenario) -> bool:
+    """Whether a field changes anything of a step, as the page Simulate has it."""
+    if isinstance(base, TrainScenario):
+        return True
+    values = {name: getattr(base, setting.field, None) for name, setting in SIMULATE.items()}
+    if base.topology is not None and not base.generic_topology:
+        values["topology"] = DESCRIBED  # as a machine's, its links have speeds of their own
+    return SIMULATE[name].matters(values)
 
 
 @lru_cache(maxsize=1)

@@ -22,7 +22,7 @@ from dashboard.packed import kind_of, missing, pack, unpack
 from dashboard.search_settings import OPTIONS
 from dashboard.search_settings import SETTINGS as SEARCH
 from dashboard.settings import VERSION, Setting
-from dashboard.sweep_fields import Field, fields_of, fields_of_kind
+from dashboard.sweep_fields import Field, fields_of, fields_of_kind, matters
 from dashboard.sweep_values import MAX_TEXT
 from triosim.errors import ConfigError
 from triosim.resolved import AnyScenario
@@ -101,8 +101,10 @@ def missing_here() -> list[Any]:
 def set_base(base: AnyScenario) -> None:
     """In a callback: begin with this step. What it cannot go through is left to be chosen anew."""
     st.session_state[_BASE] = _base(base).get(BASE, "")
-    for vary, over in zip(VARY, OVER, strict=True):
-        if st.query_params.get(vary, "") not in fields_of(base):
+    for place, (vary, over) in enumerate(zip(VARY, OVER, strict=True)):
+        name = st.query_params.get(vary, "")
+        if name not in fields_of(base) or not matters(name, base):
+            st.session_state.pop(f"sweep_vary_{place}", None)  # its list
             _write(vary, None)
             _write(over, None)
 
@@ -138,7 +140,7 @@ def _write(name: str, text: str | None) -> None:
 
 def return_here(arrived: bool) -> None:
     """Back from a step that was opened here: open the sweep or search again."""
-    return_to(PAGE, "sweep_address", (*_OWN, *BOUND), arrived=arrived, v_is_bare=True)
+    return_to(PAGE, "sweep_address", (*_OWN, *BOUND), arrived=arrived)
 
 
 def read_address(arrived: bool) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -12,16 +13,23 @@ from dashboard import complaints
 from dashboard.links import Parameters
 from dashboard.plain import plain
 from dashboard.sweep_base import base_control
-from dashboard.sweep_fields import Field, fields_of, proposed
+from dashboard.sweep_fields import Field, fields_of, matters, proposed
 from dashboard.sweep_links import OVER, PAGE, VARY, keep, link_to
 from dashboard.sweep_values import MAX_TEXT, SYNTAX, values_in
+from dashboard.topologies import check_network
 from triosim.errors import ConfigError, counted
 from triosim.resolved import AnyScenario
+from triosim.scenario import Scenario
 from triosim.sweep import SweepSpec
+from triosim.train import TrainScenario
 
 MAX_POINTS = 2000
-# What a new sweep goes through.
-TRAIN_FIRST, TRACE_FIRST = ("gpus", "micro_batch_size"), ("gpus", "ptp_bandwidth_gb_per_s")
+# What a new sweep goes through: the first two that change something.
+TRAIN_FIRST = ("gpus", "micro_batch_size")
+TRACE_FIRST = (
+    "gpus", "ptp_bandwidth_gb_per_s", "optical_gb_per_s", "micro_batch_size", "batch_size_sim",
+    "bandwidth_gb_per_s",
+)  # fmt: skip
 FIELD_LABELS = ("Go through", "and through")
 NONE = "nothing else"
 
@@ -29,11 +37,27 @@ NONE = "nothing else"
 def link_from(base: AnyScenario) -> Parameters:
     """The address of a first sweep around a step, for the page of that step."""
     known = fields_of(base)
-    return link_to(base, {name: proposed(known[name], base) for name in _first(known)})
+    return link_to(base, {name: proposed(known[name], base) for name in _first(base)})
 
 
-def _first(known: Mapping[str, Field]) -> tuple[str, ...]:
-    return TRAIN_FIRST if "tp" in known else TRACE_FIRST
+def _first(base: AnyScenario) -> list[str]:
+    if isinstance(base, TrainScenario):
+        return list(TRAIN_FIRST)
+    return [name for name in TRACE_FIRST if _varies(name, base)][: len(VARY)]
+
+
+@lru_cache(maxsize=256)
+def _varies(field: str, base: Scenario) -> bool:
+    """Whether proposed values make different steps: some networks have one size."""
+    known = fields_of(base)[field]
+    if not matters(field, base):
+        return False
+    legal = 0
+    for value in values_in(proposed(known, base), known, base):
+        with suppress(ConfigError):
+            check_network(replace(base, **{field: value}))
+            legal += 1
+    return legal > 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +88,7 @@ def choose(base: AnyScenario, arrived: bool) -> Asked | str:
     over: list[str | None] = []
     slots: list[DeltaGenerator] = []
     for place in range(len(VARY)):
-        name = _field(place, known, vary, arrived)
+        name = _field(place, base, vary, arrived)
         text = None if name is None else _values(place, known[name], base, arrived)
         vary.append(name)
         over.append(text)
@@ -73,10 +97,9 @@ def choose(base: AnyScenario, arrived: bool) -> Asked | str:
     return _read(base, [known[name] for name in vary if name], over, slots)
 
 
-def _field(
-    place: int, known: dict[str, Field], before: list[str | None], arrived: bool
-) -> str | None:
+def _field(place: int, base: AnyScenario, before: list[str | None], arrived: bool) -> str | None:
     """The field that varies first or second; only the second may be none."""
+    known = fields_of(base)
     key = f"sweep_vary_{place}"
     options = [name for name in known if name not in before]
     if place:
@@ -84,7 +107,7 @@ def _field(
     asked = st.query_params.get(VARY[place], "")
     now = st.session_state.get(key)
     if arrived or now not in options:
-        usual = _first(known)[place]
+        usual = _first(base)[place]
         first = usual if place == 0 or VARY[0] not in st.query_params else ""
         st.session_state[key] = asked if asked and asked in options else first
         if st.session_state[key] not in options:

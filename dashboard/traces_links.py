@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dashboard.address import Raw, here, put_right, read_parameters
-from dashboard.links import Link, shipped_traces
+from dashboard.links import Link, Parameters, shipped_traces
+from dashboard.settings import VERSION
 from dashboard.traces_store import absent, is_upload
 from triosim.errors import ConfigError
 from triosim.hardware import KINDS, gpu_names
@@ -59,6 +60,11 @@ def _value(traces: Sequence[str], name: str, texts: Sequence[str]) -> str | list
 def set_to() -> Mapping[str, Sequence[str]]:
     """What is being looked at, as the address has it."""
     return {name: texts for name, texts in here().items() if name in NAMES}
+
+
+def parameters_here() -> Parameters:
+    """The address of this view."""
+    return {"v": VERSION, **{name: list(texts) for name, texts in set_to().items()}}
 
 
 def read_address(traces: Sequence[str], arrived: bool) -> None:

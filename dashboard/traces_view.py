@@ -6,6 +6,7 @@ from collections import Counter
 
 import streamlit as st
 
+from dashboard.address import door_address
 from dashboard.cards import show_cards
 from dashboard.links import parameters_of
 from dashboard.plain import plain, short
@@ -32,6 +33,7 @@ def simulate_link(chosen: str) -> None:
     waiting = st.session_state.get("waiting", {})
     if waiting.get("trace") == chosen:  # a link has asked for this upload: its other settings
         parameters = {**waiting, **parameters}
+    parameters = door_address(parameters, SETTINGS)
     with st.container(key="button_link", width="content"):
         st.page_link(
             "pages/simulate.py",

@@ -15,6 +15,7 @@ from dashboard.train_settings import SETTINGS
 from triosim.errors import counted
 from triosim.figures.text import time_text
 from triosim.train import TrainResult
+from triosim.validation.tables import LAYER
 
 
 def title_of(result: TrainResult) -> str:
@@ -86,6 +87,12 @@ def measured(answer: Answer) -> None:
 def _published(result: TrainResult, found: Published) -> None:
     """Published values, each with the signed error of the simulated one, and their source."""
     row = found.row
+    if row.measured == LAYER:
+        st.caption(
+            f"{found.source.title} published one layer's forward and backward with these settings, "
+            "not a step: the page Validation compares it."
+        )
+        return
     values = [
         (row.published_s, result.step_s, "{:,.3f} s"),
         (found.tokens_per_s_per_gpu, result.tokens_per_s_per_gpu, "{:,.0f} tokens/s per GPU"),

@@ -77,7 +77,7 @@ def keep_view() -> None:
 
 def link_to(scenario: TrainScenario) -> Parameters:
     """The address of a scenario, for links from other pages."""
-    return address_of(values_of(scenario))
+    return address.door_address(address_of(values_of(scenario)), SETTINGS)
 
 
 def set_to() -> Mapping[str, Any]:

@@ -29,8 +29,8 @@ from triosim.train import TrainScenario
 from triosim.workload import Transformer, count_parameters
 
 _ROWS = (
-    ("layers", "hidden"), ("heads", "kv_heads"), ("head_dim", "ffn"), ("vocab",), ("gated", "tied"),
-    ("experts", "top_k"), ("shared_experts", "expert_ffn"),
+    ("layers", "hidden"), ("heads", "kv_heads"), ("head_dim", "ffn"), ("vocab",), ("gated",),
+    ("tied",), ("experts", "top_k"), ("shared_experts", "expert_ffn"),
 )  # fmt: skip
 # What a model typed in has where nothing is typed.
 _ABSENT: Mapping[str, str] = {
@@ -108,14 +108,19 @@ def _caption(controls: Controls) -> None:
 
 
 def _from_another() -> None:
-    """Sizes typed in begin with those of the model that was chosen before."""
-    if st.session_state["origin"] != TYPED or any(st.session_state.get(n) for n in NEEDED):
+    """Sizes that are not typed in yet begin with those of the model that was chosen before."""
+    if st.session_state["origin"] != TYPED or all(st.session_state.get(n) for n in NEEDED):
         return
     try:
         model = TrainScenario(model=st.session_state.get("model")).transformer()
     except TrioSimError:
         return
-    set_all(typed_sizes(model), SETTINGS)
+    empty = {
+        name: value
+        for name, value in typed_sizes(model).items()
+        if st.session_state.get(name) in (None, SETTINGS[name].default)
+    }
+    set_all(empty, SETTINGS)
 
 
 def typed_sizes(model: Transformer) -> dict[str, Any]:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
-from triosim.errors import TrioSimError, counted
+from dashboard.validation_run import is_here
+from triosim.errors import ConfigError, TrioSimError, counted
 from triosim.network.topology.description import Description
 from triosim.train import TrainScenario, make_plan
 from triosim.train.plan import Plan
-from triosim.validation import Row, Source, load_source, rows_of, source_names
+from triosim.validation import (
+    Row,
+    Source,
+    load_source,
+    published_folder,
+    rows_of,
+    source_names,
+)
 from triosim.validation.tables import STEP
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A measured run and where it is from."""
+    """A measured run, a step's or one layer's, and where it is from."""
 
     row: Row
     source: Source
@@ -41,7 +51,7 @@ class Published:
 @lru_cache(maxsize=1)
 def presets() -> Mapping[str, Published]:
     """Every published step with its source's table, by label; same labels get the row's number."""
-    found = _steps()
+    found = [run for run in _runs(_shipped(), published_folder()) if run.row.measured == STEP]
     often = Counter(run.label for run in found)
     return {
         run.label if often[run.label] == 1 else f"{run.label} (row {run.row.number})": run
@@ -78,19 +88,22 @@ def spelt_out(plan: Plan) -> TrainScenario:
 def published_for(plan: Plan) -> Published | None:
     """What was measured with exactly these settings, whatever is assumed of the software.
 
-    Of two runs with the same settings the first.
+    Of two runs with the same settings the first. Data sets that are not part of the project count
+    where they are here.
     """
-    wanted, alike = _measurable(plan), _alike(plan.scenario)
-    for number, run in enumerate(_steps()):
-        # Making a plan takes too long to do it for all of them.
-        if _alike(run.row.scenario) == alike and _planned(number) == wanted:
+    wanted = _measurable(plan)
+    # Making a plan takes too long to do it for all of them.
+    for run in _by_likeness(_here(), published_folder()).get(_alike(plan.scenario), ()):
+        if _planned(run.row.scenario) == wanted:
             return run
     return None
 
 
 def _alike(scenario: TrainScenario) -> tuple[object, ...]:
     """What no default stands for."""
-    return scenario.gpus, scenario.gpu, scenario.model, scenario.layers, scenario.precision
+    s = scenario
+    model = s.model, s.layers, s.hidden
+    return s.gpus, s.gpu, model, s.precision, s.micro_batch_size, s.schedule, s.recompute
 
 
 def _measurable(plan: Plan) -> TrainScenario:
@@ -98,21 +111,49 @@ def _measurable(plan: Plan) -> TrainScenario:
     return replace(spelt_out(plan), stack="generic", constants=None)
 
 
-@lru_cache(maxsize=256)
-def _planned(number: int) -> TrainScenario | None:
-    """A published step's settings; None for a run that the engine refuses."""
+@lru_cache(maxsize=2048)
+def _planned(scenario: TrainScenario) -> TrainScenario | None:
+    """A published run's settings; None for a run that the engine refuses."""
     try:
-        return _measurable(make_plan(_steps()[number].row.scenario))
+        return _measurable(make_plan(scenario))
     except TrioSimError:
         return None
 
 
-@lru_cache(maxsize=1)
-def _steps() -> tuple[Published, ...]:
+def _shipped() -> tuple[str, ...]:
+    """Sources whose runs are part of the project."""
     return tuple(
-        Published(row=row, source=source)
+        source.name
         for source in map(load_source, source_names())
         if source.kind == "train" and source.table is not None
-        for row in rows_of(source)
-        if row.measured == STEP
     )
+
+
+def _here() -> tuple[str, ...]:
+    """These, and those whose data set lies in the folder of published data."""
+    return tuple(
+        source.name
+        for source in map(load_source, source_names())
+        if source.kind == "train" and is_here(source)
+    )
+
+
+@lru_cache(maxsize=4)
+def _by_likeness(
+    names: tuple[str, ...], folder: Path
+) -> Mapping[tuple[object, ...], Sequence[Published]]:
+    """Runs by what no default stands for; steps come before the times of a layer."""
+    found: dict[tuple[object, ...], list[Published]] = {}
+    for run in sorted(_runs(names, folder), key=lambda run: run.row.measured != STEP):
+        found.setdefault(_alike(run.row.scenario), []).append(run)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _runs(names: tuple[str, ...], folder: Path) -> tuple[Published, ...]:
+    found: list[Published] = []
+    for source in map(load_source, names):
+        # A data set that cannot be read is said on the page Validation.
+        with suppress(ConfigError):
+            found += [Published(row=row, source=source) for row in rows_of(source, folder)]
+    return tuple(found)

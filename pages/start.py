@@ -3,8 +3,10 @@
 import streamlit as st
 
 from dashboard import look
+from dashboard.address import door_address
 from dashboard.examples import EXAMPLES, RUNNING
 from dashboard.links import Parameters, parameters_of, values_of
+from dashboard.settings import SETTINGS
 from dashboard.timeline import show, style
 from dashboard.train_head import headline
 from dashboard.train_links import link_to
@@ -49,7 +51,7 @@ def doors() -> None:
         door("pages/train.py", "Train", ":material/model_training:", link_to(RUNNING), text)
     for column, example in zip(others, EXAMPLES, strict=True):
         with column:
-            address = parameters_of(values_of(example.scenario))
+            address = door_address(parameters_of(values_of(example.scenario)), SETTINGS)
             door("pages/simulate.py", example.title, example.icon, address, example.text)
 
 

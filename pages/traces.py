@@ -3,10 +3,11 @@
 import streamlit as st
 
 from dashboard import look, rejected, traces_tabs, traces_view
+from dashboard.address import return_to
 from dashboard.links import shipped_traces
 from dashboard.plain import plain
 from dashboard.settings import VERSION
-from dashboard.traces_links import read_address, set_to
+from dashboard.traces_links import NAMES, parameters_here, read_address, set_to
 from dashboard.traces_side import choose, snippet
 from dashboard.traces_store import folder_of, uploads
 from triosim import Trace, load_trace
@@ -23,10 +24,12 @@ def read_or_sentence(chosen: str) -> Trace | None:
 
 
 arrived = look.open_page("traces", VERSION)
+return_to("pages/traces.py", "traces_address", NAMES, arrived=arrived)
 read_address([*shipped_traces(), *uploads()], arrived)
 with st.sidebar:
     chosen = choose()
 rejected.show("traces", (chosen, set_to()))
+st.session_state["traces_address"] = parameters_here()
 trace = read_or_sentence(chosen)
 if trace is not None:
     title, actions = st.columns([0.5, 0.5], vertical_alignment="center")

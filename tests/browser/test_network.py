@@ -106,6 +106,21 @@ def test_settings_are_there_again_after_another_page(visit: Visits) -> None:
     assert one.complaints == []
 
 
+def test_back_from_a_door_with_settings_of_its_own_finds_the_network(visit: Visits) -> None:
+    one = visit()
+    page = one.open("/network?v=1&net=dgx-a100&ranks=32")
+    page.get_by_role("tab", name="Description").click()
+    page.get_by_role("link", name="Simulate a step on it").click()
+    step = page.get_by_role("heading", name="32 GPUs on a described network")
+    expect(step).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("tab", name="Description")).to_have_attribute("aria-selected", "true")
+    expect(page).to_have_url(re.compile("net=dgx-a100&ranks=32&show=Description"))
+    page.go_forward()
+    expect(step).to_be_visible()
+    assert one.complaints == []
+
+
 def test_a_wrong_network_is_said_once_wherever_it_is_seen(visit: Visits) -> None:
     one = visit()
     page = one.page

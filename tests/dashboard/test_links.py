@@ -1,11 +1,29 @@
+from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
 
+from dashboard.address import door_address
 from dashboard.examples import EXAMPLES, FIRST
-from dashboard.links import parameters_of, query, read_link, scenario_of, shipped_traces, values_of
+from dashboard.links import (
+    Parameters,
+    parameters_of,
+    query,
+    read_link,
+    scenario_of,
+    shipped_traces,
+    values_of,
+)
+from dashboard.network_settings import SETTINGS as NETWORK
+from dashboard.settings import SETTINGS, Setting
+from dashboard.train_settings import SETTINGS as TRAIN
 from triosim import Scenario
 from triosim.scenario import SAMPLE_TRACES
+
+APP = Path(__file__).parents[2] / "app.py"
 
 TRACES = shipped_traces()
 SCENARIOS = [
@@ -159,3 +177,40 @@ def test_what_widgets_leave_behind_is_not_the_links_fault() -> None:
     typed = {"gpus": ["0"], "jitter": ["7"], "batch_size_sim": ["1.5"], "first_rank": ["-1"]}
     assert read_link(typed, TRACES, own=True).rejected == []
     assert len(read_link(typed, TRACES).rejected) == len(typed)
+
+
+def visited(at: AppTest, page: str, address: Parameters) -> AppTest:
+    """Another page in the same session, at an address."""
+    at.query_params.clear()
+    for name, text in address.items():
+        at.query_params[name] = text
+    at.switch_page(page)
+    return at.run()
+
+
+@pytest.mark.parametrize(
+    ("page", "settings", "name", "text"),
+    [
+        ("pages/simulate.py", SETTINGS, "gpus", "3"),
+        ("pages/train.py", TRAIN, "tp", "2"),
+        ("pages/network.py", NETWORK, "ranks", "32"),
+        ("pages/validation.py", None, "source", "torchgpipe"),
+        ("pages/traces.py", None, "inspect", "mlp"),
+    ],
+)
+def test_a_version_alone_is_the_way_back_and_a_door_means_its_defaults(
+    page: str, settings: Mapping[str, Setting] | None, name: str, text: str
+) -> None:
+    config.set_option("global.disableWidgetStateDuplicationWarning", True)
+    fresh = visited(AppTest.from_file(str(APP), default_timeout=60), page, {"v": "1"})
+    assert name not in fresh.query_params
+    at = visited(AppTest.from_file(str(APP), default_timeout=60), page, {"v": "1", name: text})
+    visited(at, "pages/seminar.py", {})
+    visited(at, page, {"v": "1"})
+    assert at.query_params[name] in (text, [text])
+    if settings is not None:
+        visited(at, "pages/seminar.py", {})
+        visited(at, page, door_address({"v": "1"}, settings))
+        assert name not in at.query_params
+        assert not at.warning
+        assert at.session_state[name] == settings[name].default

@@ -58,8 +58,11 @@ def test_a_file_that_cannot_be_used_is_a_sentence_and_changes_nothing() -> None:
 
 
 def test_what_no_other_page_can_say_opens_on_compare() -> None:
-    scenario = replace(SLOW, case=2, topology={"kind": "ring", "link": {"gb_per_s": 10}},
-                       gpus=4, rank_speed=None)  # fmt: skip
+    link = {"gb_per_s": 10}
+    # Longer than a link may be.
+    drawn = [{"between": [f"gpu {i}", f"gpu {i + 1}"], "link": link} for i in range(199)]
+    network = {"kind": "graph", "gpus": [f"gpu {i}" for i in range(200)], "connections": drawn}
+    scenario = replace(SLOW, case=2, topology=network, gpus=200, rank_speed=None)
     assert place_of(json.dumps(saved(scenario)).encode()) == (PAGE, link_to([scenario]))
     two = {"steps": [{"scenario": saved(SLOW)}, {"scenario": saved(RUNNING)}]}
     assert place_of(json.dumps(two).encode()) == (PAGE, link_to([SLOW, RUNNING]))

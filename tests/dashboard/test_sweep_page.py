@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dashboard.compare_links import VIEW as COMPARE
+from dashboard.compare_open import door_to
 from dashboard.examples import FIRST, RUNNING
 from dashboard.network_links import SETTINGS as NETWORK
 from dashboard.packed import pack
@@ -28,7 +30,7 @@ from dashboard.sweep_values import values_in
 from dashboard.train_settings import SETTINGS as TRAIN
 from dashboard.validation_links import CHOICES as VALIDATION
 from tests.dashboard.reading import shown, table_with
-from triosim import ConfigError, simulate, train
+from triosim import ConfigError, Scenario, simulate, train
 from triosim.search import search
 from triosim.sweep import METRICS, SweepSpec
 from triosim.train import TrainScenario
@@ -254,6 +256,49 @@ def test_the_link_of_a_step_is_a_sweep_around_it(base: TrainScenario) -> None:
     for field, over in zip(fields, OVER, strict=True):
         assert len(values_in(str(link[over]), field, base)) > 1
     assert link.get("base") == (None if base == RUNNING else pack([base]))
+
+
+DRAWN = {"kind": "torus", "shape": [2, 4], "link": {"gb_per_s": 10, "latency_us": 1}}
+
+
+@pytest.mark.parametrize(
+    ("base", "first"),
+    [
+        ({"case": 2}, ["gpus", "ptp_bandwidth_gb_per_s"]),
+        ({"case": 2, "topology": "dgx-a100"}, ["gpus", "batch_size_sim"]),
+        ({"case": 4, "topology": "dgx-a100"}, ["gpus", "micro_batch_size"]),
+        ({"case": 2, "interconnect": "optical"}, ["gpus", "optical_gb_per_s"]),
+        # A grid of eight places has no other number of GPUs.
+        ({"case": 2, "topology": DRAWN}, ["batch_size_sim", "bandwidth_gb_per_s"]),
+    ],
+)
+def test_a_first_sweep_goes_through_what_changes_the_step(
+    base: dict[str, Any], first: list[str]
+) -> None:
+    link = link_from(Scenario(**base))
+    assert [link[name] for name in VARY] == first
+
+
+@pytest.mark.parametrize("topology", ["dgx-a100", DRAWN])
+def test_a_setting_that_does_not_matter_keeps_no_step_from_its_page(topology: Any) -> None:
+    scenario = Scenario(case=2, topology=topology, ptp_bandwidth_gb_per_s=130, slow_every=5)
+    door = door_to(scenario)
+    assert door is not None
+    page, _, parameters = door
+    assert page == "pages/simulate.py"
+    assert "ptp_bandwidth_gb_per_s" not in parameters
+    assert door_to(replace(scenario, batch_size_sim=16)) != door
+
+
+def test_another_base_drops_what_does_not_matter_for_it(sweep_page: Open) -> None:
+    at = sweep_page(**link_from(FIRST))
+    assert at.query_params["vary2"] == "ptp_bandwidth_gb_per_s"
+    machine = Scenario(case=2, topology="dgx-a100")
+    at.session_state[PINNED] = Pinned(scenario=machine, step_ms=1.0)
+    at.run()
+    next(button for button in at.button if button.label == "The pinned one").click().run()
+    assert at.query_params["base"] == pack([machine])
+    assert at.query_params.get("vary2") != "ptp_bandwidth_gb_per_s"
 
 
 def test_a_sweep_begins_with_the_pinned_step(sweep_page: Open) -> None:

@@ -28,6 +28,9 @@ from triosim.hardware.stacks import RANGED
 from triosim.network.topology.machines import load_machine
 from triosim.scenario import SAMPLE_TRACES
 from triosim.train import TrainScenario, make_plan
+from triosim.validation import load_source, rows_of
+from triosim.validation.folder import VARIABLE
+from triosim.validation.tables import LAYER
 
 TABLE = Path(__file__).parents[2] / "triosim" / "validation" / "data" / "torchtitan.csv"
 
@@ -85,6 +88,42 @@ def test_a_preset_is_the_published_configuration(number: int) -> None:
     found = published_for(plan)
     assert found is not None
     assert found.tokens_per_s_per_gpu == pytest.approx(float(line["tokens_per_s_per_gpu"]))
+
+
+SINGLE = {
+    "source": "a made-up run", "table": "data/ground_truth_single.csv", "model": "GPT h1024 L20",
+    "layers": 20, "hidden": 1024, "heads": 16, "kv_heads": 16, "ffn_hidden": 4096, "vocab": 50257,
+    "seq_len": 1024, "gpus": 4, "gpu_type": "A100", "dp": 2, "tp": 2, "pp": 1, "cp": 1, "ep": "",
+    "micro_batch": 2, "global_batch": 16, "activation_checkpointing": "full",
+    "sequence_parallel": "false", "iteration_time_s": 0.25, "memory_gib": "",
+}  # fmt: skip
+
+
+def test_a_run_of_a_data_set_beside_the_project_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "vtrain_ground_truth.csv").open("w", encoding="utf-8") as file:
+        lines = csv.DictWriter(file, SINGLE)
+        lines.writeheader()
+        lines.writerows([SINGLE, {**SINGLE, "micro_batch": 4, "iteration_time_s": 0.5}])
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    for row in rows_of(load_source("vtrain-one-node")):
+        plan = make_plan(back(row.scenario))
+        found = published_for(plan)
+        assert found is not None
+        assert found.row == row
+        # A step of 16 sequences of 1,024 tokens on 4 GPUs.
+        assert found.tokens_per_s_per_gpu == 16 * 1024 / 4 / (0.25, 0.5)[row.number]
+    assert all(run.source.table for run in presets().values())
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "absent"))
+    assert published_for(plan) is None
+
+
+def test_a_published_layer_is_no_step() -> None:
+    rows = rows_of(load_source("selective-recompute"))
+    layers = [row for row in rows if row.measured == LAYER]
+    found = [published_for(make_plan(back(row.scenario))) for row in layers]
+    assert [run.row.measured for run in found if run] == [LAYER] * len(layers)
 
 
 def test_every_field_of_the_scenario_has_a_control() -> None:

@@ -94,6 +94,17 @@ def test_sizes_typed_in_begin_as_the_model_before(train_page: Open) -> None:
     assert at.metric[0].value == step
 
 
+def test_a_size_that_is_typed_stays_and_others_are_the_models(train_page: Open) -> None:
+    at = train_page(v="1", model="llama3.2-1b", layers="4")
+    step = at.metric[0].value
+    at.selectbox(key="origin").set_value("sizes typed in").run()
+    model = load_model("llama3.2-1b")
+    assert at.number_input(key="layers").value == 4
+    for name in ("hidden", "heads", "kv_heads", "ffn", "vocab"):
+        assert at.number_input(key=name).value == getattr(model, name)
+    assert at.metric[0].value == step
+
+
 def test_a_recorded_step_takes_what_its_trace_says(train_page: Open) -> None:
     at = train_page(
         v="1", origin="a recorded step", recorded="gpt2", recompute="none", world="1", micro="8"
