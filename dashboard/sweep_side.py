@@ -107,7 +107,7 @@ def _field(place: int, base: AnyScenario, before: list[str | None], arrived: boo
     asked = st.query_params.get(VARY[place], "")
     now = st.session_state.get(key)
     if arrived or now not in options:
-        usual = _first(base)[place]
+        usual = next(iter(_first(base)[place:]), "")
         first = usual if place == 0 or VARY[0] not in st.query_params else ""
         st.session_state[key] = asked if asked and asked in options else first
         if st.session_state[key] not in options:
