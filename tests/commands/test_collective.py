@@ -74,7 +74,7 @@ def test_a_topology_in_words(printed):
     [
         ('{"kind": "ring",', '{"kind": "ring",: not a description in JSON (Expecting'),
         ('{"kind": "ring"}', "ring: needs links, as in link = { gb_per_s = 50 }."),
-        ('{"kind": "ring", "link": {"gb_per_s": 0}}', "link.gb_per_s = 0: must be a number above"),
+        ('{"kind": "ring", "link": {"gb_per_s": 0}}', "link.gb_per_s = 0: must be a number from"),
         ("{" * 100_000, "{{{"),
     ],
 )

@@ -69,7 +69,7 @@ def test_what_is_written_can_be_read(keywords):
         ("B0 F0", r"grid B0: on stage 0 F0 must stand before it"),
         ("F0 W0 B0", r"grid W0: on stage 0 B0 must stand before it"),
         ("F0 B0 F1 B1\nF1 F0 B1 B0", r"grid B0 on stage 0: waits for B0 on stage 1, which cannot"),
-        ("", r"grid : must hold a row of cells for each stage"),
+        ("", r"grid \(empty\): must hold a row of cells for each stage"),
         (". .", r"grid \. \.: must hold a row"),
         (5, r"grid 5: must be text or a list of rows"),
         ([3], r"grid 3: a row must be text or a list of cells"),
