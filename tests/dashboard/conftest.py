@@ -1,11 +1,11 @@
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-APP = Path(__file__).parents[2] / "app.py"
+from tests.dashboard.reading import APP, open_page
+
 Open = Callable[..., AppTest]
 
 
@@ -16,46 +16,18 @@ def start_page() -> AppTest:
 
 
 @pytest.fixture
-def simulate_page(monkeypatch: pytest.MonkeyPatch) -> Open:
+def simulate_page() -> Open:
     """Opens the simulation page at some address."""
-    # As in .streamlit/config.toml, which Streamlit reads from the working directory.
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str | list[str]) -> AppTest:
-        at = AppTest.from_file(str(APP), default_timeout=30)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/simulate.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/simulate.py")
 
 
 @pytest.fixture
 def train_page() -> Open:
     """Opens the page Train at some address."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str | list[str]) -> AppTest:
-        at = AppTest.from_file(str(APP), default_timeout=60)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/train.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/train.py")
 
 
 @pytest.fixture
 def network_page() -> Open:
     """Opens the page Network at some address."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str) -> AppTest:
-        at = AppTest.from_file(str(APP), default_timeout=30)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/network.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/network.py")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from google.protobuf import text_format
 from google.protobuf.message import Message
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dashboard.lab import (
@@ -22,6 +21,7 @@ from dashboard.lab import (
     tensor,
 )
 from dashboard.lab.lab import Lab
+from tests.dashboard.reading import open_page
 from triosim.lab import Question
 
 ROOT = Path(__file__).parents[2]
@@ -31,17 +31,6 @@ LABS: tuple[Lab, ...] = (
 )  # fmt: skip
 STRIPS: tuple[Lab, ...] = (collectives.LAB,)
 CASES = [(lab, asked) for lab in LABS for asked in lab.asked]
-
-
-def open_page(page: str, **parameters: str) -> AppTest:
-    """A page at some address."""
-    # As in .streamlit/config.toml, which Streamlit reads from the working directory.
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-    for name, value in parameters.items():
-        at.query_params[name] = value
-    at.switch_page(page)
-    return at.run()
 
 
 def open_question(lab: Lab, asked: Question, **parameters: str) -> AppTest:

@@ -1,13 +1,28 @@
-"""What a page shows, for tests that read it."""
+"""A page at some address and what it shows, for tests that read it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dashboard.folded import key_of
+
+APP = Path(__file__).parents[2] / "app.py"
+
+
+def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
+    """A page at some address."""
+    # As in .streamlit/config.toml, which Streamlit reads from the working directory.
+    config.set_option("global.disableWidgetStateDuplicationWarning", True)
+    at = AppTest.from_file(str(APP), default_timeout=120)
+    for name, value in parameters.items():
+        at.query_params[name] = value
+    at.switch_page(page)
+    return at.run()
 
 
 def shown(at: AppTest) -> str:

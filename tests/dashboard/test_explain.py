@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 import streamlit as st
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import triosim as ts
 from dashboard.explain import CHOSEN, INNER, RANK, Chosen, clicked, what_if_of
 from dashboard.timeline import PATH
 from dashboard.train_timeline import PATH as TRAIN_PATH
+from tests.dashboard.reading import open_page
 from triosim.explain import explain
 from triosim.figures.critical import NAME
 from triosim.figures.gantt_bars import CUSTOM_DATA
@@ -26,12 +26,7 @@ Open = Callable[..., AppTest]
 
 def open_train(**parameters: str) -> AppTest:
     """The page Train at some address."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-    at = AppTest.from_file(str(APP), default_timeout=60)
-    for name, value in {"v": "1", **parameters}.items():
-        at.query_params[name] = value
-    at.switch_page("pages/train.py")
-    return at.run()
+    return open_page("pages/train.py", v="1", **parameters)
 
 
 @pytest.fixture

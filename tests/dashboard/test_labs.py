@@ -26,11 +26,11 @@ from tests.dashboard.labs import (
     STRIPS,
     charts,
     commit_number,
-    open_page,
     open_question,
     press,
     words,
 )
+from tests.dashboard.reading import open_page
 from triosim.lab import CHOICE, NUMBER, RANKING, Question, grade, question
 
 EACH = pytest.mark.parametrize(("lab", "asked"), CASES, ids=[asked.id for _, asked in CASES])

@@ -9,7 +9,8 @@ from dashboard.lab.strip import scene
 from dashboard.links import text_of
 from dashboard.network_links import read_network
 from dashboard.network_settings import SETTINGS
-from tests.dashboard.labs import charts, commit_number, open_page, press, words
+from tests.dashboard.labs import charts, commit_number, press, words
+from tests.dashboard.reading import open_page
 from triosim.lab import Question
 
 

@@ -21,7 +21,8 @@ from dashboard.seminar.presets import read_folder
 from dashboard.sweep_links import read_sweep
 from dashboard.train_links import read_train
 from dashboard.validation_links import read_view
-from tests.dashboard.labs import charts, commit_number, open_page, press, words
+from tests.dashboard.labs import charts, commit_number, press, words
+from tests.dashboard.reading import open_page
 from triosim.lab import QUESTIONS, question
 
 SEMINAR = "pages/seminar.py"

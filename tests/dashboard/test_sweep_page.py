@@ -6,12 +6,12 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dashboard.compare_links import VIEW as COMPARE
@@ -29,7 +29,7 @@ from dashboard.sweep_side import MAX_POINTS, link_from
 from dashboard.sweep_values import values_in
 from dashboard.train_settings import SETTINGS as TRAIN
 from dashboard.validation_links import CHOICES as VALIDATION
-from tests.dashboard.reading import shown, table_with
+from tests.dashboard.reading import open_page, shown, table_with
 from triosim import ConfigError, Scenario, simulate, train
 from triosim.search import search
 from triosim.sweep import METRICS, SweepSpec
@@ -42,16 +42,7 @@ SMALL = TrainScenario(model="gpt2", layers=2, seq_len=512, stack="torchtitan-com
 
 @pytest.fixture
 def sweep_page() -> Open:
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
-
-    def open_at(**parameters: str) -> AppTest:
-        at = AppTest.from_file(str(APP), default_timeout=60)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/sweep.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/sweep.py")
 
 
 def settled(at: AppTest) -> AppTest:

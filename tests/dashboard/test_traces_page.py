@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dashboard import traces_read
 from dashboard.traces_links import NAMES, TABS, default_trace, read_view
 from dashboard.traces_side import SNIPPET
 from dashboard.traces_store import Store, digest_of, name_of
+from tests.dashboard.reading import open_page
 from triosim import load_trace
 from triosim.figures.text import time_text
 from triosim.scenario import SAMPLE_TRACES
@@ -25,15 +27,7 @@ Files = list[tuple[str, bytes]]
 @pytest.fixture
 def traces_page() -> Open:
     """Opens the page Traces at some address."""
-
-    def open_at(**parameters: str | list[str]) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/traces.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/traces.py")
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,12 @@ import shlex
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from dashboard import validation_run
@@ -30,7 +30,7 @@ from dashboard.validation_links import CHOICES, TABS, read_view
 from dashboard.validation_open import OPEN, command_of, door_to
 from dashboard.validation_table import table_of
 from dashboard.validation_verdict import cards, verdicts
-from tests.dashboard.reading import shown, table_with
+from tests.dashboard.reading import open_page, shown, table_with
 from triosim.commands.train import _parser
 from triosim.commands.train_flags import scenario_of as scenario_of_flags
 from triosim.figures import Style
@@ -48,18 +48,9 @@ Open = Callable[..., AppTest]
 @pytest.fixture
 def validation_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
     """Opens the page at some address, with nothing predicted and no data sets beside."""
-    config.set_option("global.disableWidgetStateDuplicationWarning", True)
     monkeypatch.setenv("TRIOSIM_PUBLISHED", str(tmp_path))
     validation_run._board.clear()
-
-    def open_at(**parameters: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
-        for name, value in parameters.items():
-            at.query_params[name] = value
-        at.switch_page("pages/validation.py")
-        return at.run()
-
-    return open_at
+    return partial(open_page, "pages/validation.py")
 
 
 @pytest.fixture
