@@ -124,8 +124,7 @@ def setting_value(
         return text
     if own and NUMBER.fullmatch(text):
         return float(text)
-    # Streamlit writes a number that it has kept for a field out of sight as 4.0.
-    return number_of(setting, text.removesuffix(".0") if setting.kind == "whole" else text)
+    return number_of(setting, text)
 
 
 def set_to(value_of: Callable[[str, Sequence[str]], Any]) -> Mapping[str, Any]:

@@ -131,10 +131,11 @@ def _topology(setting: Setting) -> str | None:
         return None
     name = typed.strip().casefold()
     said = about(name)
-    own = " Its own links count, so there is no bandwidth to set."
-    own = own if on_machine({"topology": name}) else ""
     if said:
-        st.caption(plain(f"{said[0].upper()}{said[1:]}.") + own)
+        own = " Its own links count, so there is no bandwidth to set."
+        st.caption(
+            plain(f"{said[0].upper()}{said[1:]}.") + (own if on_machine({"topology": name}) else "")
+        )
     return name
 
 

@@ -84,8 +84,7 @@ def refuse(name: str, value: float, low: float, high: float, whole: bool, *, key
 def say_refused(*keys: str) -> DeltaGenerator:
     """What was wrong with the numbers that came last, if anything was, in a place of its own."""
     slot = st.empty()
-    state = st.session_state
-    found = {key: state.pop(f"{key}_refused") for key in keys if f"{key}_refused" in state}
+    found = _take_waiting(keys)
     _said().update(found)
     say(slot, found.values())
     return slot
@@ -100,9 +99,13 @@ def take_said(keys: Iterable[str]) -> dict[str, str]:
 def take_refused(keys: Iterable[str]) -> dict[str, str]:
     """The same, and what nobody has said yet."""
     keys = tuple(keys)
+    return take_said(keys) | _take_waiting(keys)
+
+
+def _take_waiting(keys: Iterable[str]) -> dict[str, str]:
+    """The sentences of `refuse` that nobody has said yet, by key."""
     state = st.session_state
-    waiting = {key: state.pop(f"{key}_refused") for key in keys if f"{key}_refused" in state}
-    return take_said(keys) | waiting
+    return {key: state.pop(f"{key}_refused") for key in keys if f"{key}_refused" in state}
 
 
 def _said() -> dict[str, str]:

@@ -103,17 +103,17 @@ def on_machine(values: Values) -> bool:
     return values["topology"] in machine_names()
 
 
-def own_links(values: Values) -> bool:
+def _own_links(values: Values) -> bool:
     """Whether the network has links of its own: a machine, or one that is described."""
     return on_machine(values) or values["topology"] == DESCRIBED
 
 
 def _links_to_set(values: Values) -> bool:
-    return _over("electrical", 1, 2, 3, 4)(values) and not own_links(values)
+    return _over("electrical", 1, 2, 3, 4)(values) and not _own_links(values)
 
 
 def _protocol_known(values: Values) -> bool:
-    return _over("electrical", 1, 2, 3, 4)(values) and own_links(values)
+    return _over("electrical", 1, 2, 3, 4)(values) and _own_links(values)
 
 
 def _described(values: Values) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 from triosim.errors import ConfigError, counted
 from triosim.hardware.stacks import load_stack
+from triosim.network.topology.describe import is_file_name
 from triosim.network.topology.description import Description
 from triosim.train import TrainScenario
 from triosim.validation.folder import read_folder
@@ -176,10 +177,10 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
 def _with_files(scenario: dict[str, Any]) -> dict[str, Any]:
     """Files beside the tables are named without their folder; of a network, what its file says."""
     found = {
-        key: str(DATA / value) if str(value).endswith((".toml", ".json")) else value
+        key: str(DATA / value) if is_file_name(str(value)) else value
         for key, value in scenario.items()
     }
-    if str(found.get("machine")).endswith(".toml"):
+    if is_file_name(str(found.get("machine"))):
         found["machine"] = Description.from_file(Path(found["machine"]))
     return found
 
