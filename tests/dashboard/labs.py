@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from google.protobuf import text_format
 from google.protobuf.message import Message
 from streamlit.testing.v1 import AppTest
@@ -24,7 +22,6 @@ from dashboard.lab.lab import Lab
 from tests.dashboard.reading import open_page
 from triosim.lab import Question
 
-ROOT = Path(__file__).parents[2]
 LABS: tuple[Lab, ...] = (
     data_parallel.LAB, fsdp.LAB, recompute.LAB, compiling.LAB, mesh.LAB, tensor.LAB, context.LAB,
     llama.LAB, pipeline.LAB,

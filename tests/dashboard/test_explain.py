@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,7 +19,6 @@ from triosim.explain import explain
 from triosim.figures.critical import NAME
 from triosim.figures.gantt_bars import CUSTOM_DATA
 
-APP = Path(__file__).parents[2] / "app.py"
 Open = Callable[..., AppTest]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,7 +28,6 @@ from triosim.network.topology.base import LinkSpec
 from triosim.network.topology.describe import GENERIC, describe, machine_names, topology_of
 from triosim.network.topology.faults import degrade
 
-ROOT = Path(__file__).parents[2]
 LINK = LinkSpec(bytes_per_s=100e9)
 Open = Callable[..., AppTest]
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -35,7 +34,6 @@ from triosim.search import search
 from triosim.sweep import METRICS, SweepSpec
 from triosim.train import TrainScenario
 
-APP = Path(__file__).parents[2] / "app.py"
 Open = Callable[..., AppTest]
 SMALL = TrainScenario(model="gpt2", layers=2, seq_len=512, stack="torchtitan-compile")
 

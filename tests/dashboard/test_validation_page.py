@@ -41,7 +41,6 @@ from triosim.validation.compare import with_errors
 from triosim.validation.compile_question import compile_gains, published_gains
 from triosim.validation.tables import DATA
 
-ROOT = Path(__file__).parents[2]
 Open = Callable[..., AppTest]
 
 
