@@ -15,6 +15,10 @@ CENTRES = """all => all.map(point => {
   return [box.y + box.height / 2, box.x + box.width / 2];
 })"""
 
+NEXT_PICTURE = """() => new Promise(done => requestAnimationFrame(
+  () => requestAnimationFrame(done)
+))"""
+
 
 def widest(bars: Any) -> dict[str, float]:
     """The box of the widest bar of a trace."""
@@ -90,7 +94,9 @@ def test_a_click_on_a_raster_explains_what_is_there(patient_visit: Visits) -> No
 def test_the_longest_gap_can_be_chosen_by_keyboard(visit: Visits) -> None:
     one = visit()
     page = one.open("/simulate?v=1&case=1&gpus=8")
+    page.locator(".st-key-chart_operators .main-svg").first.wait_for()
     page.get_by_role("combobox", name="Longest gaps of GPU 0").focus()
+    page.evaluate(NEXT_PICTURE)  # focus scrolls there, and a list closes where the page scrolls
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("option").first).to_be_visible()
     page.keyboard.press("Enter")
