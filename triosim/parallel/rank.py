@@ -52,6 +52,7 @@ class RankWriter:
         self._store_tasks: list[int] = []
         self._needed: dict[int, list[int]] = {}
         self._held_back: dict[Key, list[int]] = {}
+        self._loads: dict[tuple[int, int], Load] = {}
         for provenance, seconds in work.provenance_s.items():
             program.add_computing(self.rank_class, provenance, seconds / self.speed)
         for key in plan.initial:
@@ -104,7 +105,7 @@ class RankWriter:
                 f"store {item.category}",
                 item.category,
                 item.bytes,
-                _alone(self._remote[1], item.bytes),
+                self._load(self._remote[1], item.bytes),
                 [[self.task[store.after]]],
             )
             self.free(task, store.key)
@@ -131,12 +132,17 @@ class RankWriter:
             f"fetch {item.category}" + (" again" if arrival.again else ""),
             item.category,
             item.bytes,
-            _alone(self._remote[0], item.bytes),
+            self._load(self._remote[0], item.bytes),
             [waits],
         )
         self._allocate(task, arrival.key)
         self._needed.setdefault(arrival.slot, []).append(task)
 
-
-def _alone(link: int, size_bytes: float) -> Load:
-    return Load(bytes_by_link=((link, size_bytes),), latency_s=0.0, sent_bytes=0.0)
+    def _load(self, link: int, size_bytes: int) -> Load:
+        """Tensors of one size are one load: few objects travel between processes."""
+        found = self._loads.get((link, size_bytes))
+        if found is None:
+            found = self._loads[link, size_bytes] = Load(
+                bytes_by_link=((link, size_bytes),), latency_s=0.0, sent_bytes=0.0
+            )
+        return found
