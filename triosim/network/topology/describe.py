@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_LINK = LinkSpec(bytes_per_s=100e9)
+LARGE_RANKS = 16_384
 HOST = 8  # GPUs of a host where a name leaves that open
 PORTS = 64  # of a switch: NVIDIA's QM9700 has 64 of 400 Gb/s (DGX SuperPOD RA-11333-001)
 
@@ -54,7 +55,8 @@ def topology_of(source: Source, ranks: int, link: LinkSpec | None = None) -> Top
     Raises `ConfigError` on field "topology", `Infeasible` where GPUs are not joined.
     """
     whole("GPUs", ranks)
-    return _built(describe(source, ranks, link), ranks)
+    built = _built_large if ranks > LARGE_RANKS else _built
+    return built(describe(source, ranks, link), ranks)
 
 
 def is_file_name(name: str) -> bool:
@@ -121,9 +123,9 @@ def topology_names() -> dict[str, str]:
     return {name: generic.about for name, generic in GENERIC.items()}
 
 
-@lru_cache(maxsize=8)
-def _built(description: Description, ranks: int) -> Topology:
-    return build(description, ranks)
+# Topologies are asked for again and again; one of 65,000 GPUs takes 20 MB.
+_built = lru_cache(maxsize=8)(build)
+_built_large = lru_cache(maxsize=2)(build)
 
 
 def squarest(ranks: int, dimensions: int) -> tuple[int, ...]:
