@@ -9,10 +9,10 @@ from typing import Any
 import streamlit as st
 
 from dashboard import train_configs
+from dashboard.computed import in_worker
 from dashboard.export import folder_name
 from dashboard.packed import Missing, scenario_from_file
 from dashboard.plain import plain
-from dashboard.runner import in_worker
 from dashboard.traces_read import MAX_UNPACKED, Files, read_upload
 from dashboard.traces_side import TYPES
 from dashboard.traces_store import PREFIX, Upload, digest_of, keep, name_of, uploads

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dashboard.compare_text import setting_text, setting_value
+from dashboard.computed import result_of
 from dashboard.links import label_of
 from dashboard.names import name_of
-from dashboard.runner import result_of
 from dashboard.train_run import answer_to
 from triosim.compare import Comparison, compare
 from triosim.errors import ConfigError, TrioSimError

@@ -11,9 +11,8 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.kept import kept
+from dashboard.computed import known, once
 from dashboard.plain import micro, plain, short
-from dashboard.runner import in_worker
 from triosim import Result
 from triosim.explain import Explanation, Inside, PathStep, Wait, WhatIf, explain
 from triosim.figures.explain import critical_bars, what_if_tornado
@@ -196,9 +195,9 @@ def inner_explanation(inside: Inside, of: Any) -> None:
 def _what_if(result: Result, show: Show, style: Any) -> None:
     """Every kind of thing free and twice as fast, on demand: each is a simulation."""
     scenario: AnyScenario = result.scenario
-    key = scenario, trace_stamp(scenario.trace_dir or "")
-    rows: Sequence[WhatIf] | None = kept("what if").get(key)
-    if rows is None and st.session_state.get(ASKED) != key:
+    stamp = trace_stamp(scenario.trace_dir or "")
+    key = scenario, stamp
+    if st.session_state.get(ASKED) != key and known(what_if_of, scenario, of=stamp) is None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button(
                 "What would make it shorter?",
@@ -209,9 +208,7 @@ def _what_if(result: Result, show: Show, style: Any) -> None:
             )
             st.caption("Runs the step again with each kind of thing free, and twice as fast.")
         return
-    if rows is None:
-        rows = in_worker("Trying each change", what_if_of, scenario, heavy=True)
-        kept("what if").put(key, rows)
+    rows: Sequence[WhatIf] = once("Trying each change", what_if_of, scenario, of=stamp, heavy=True)
     st.markdown("**What would make it shorter**: the step with one kind of thing cheaper")
     show(what_if_tornado(rows, style=style), "The step with one thing cheaper", key="tornado")
     st.caption(

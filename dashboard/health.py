@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from dashboard import work
-from dashboard.runner import shared_runner
+from dashboard.computed import shared_runner
 
 PATH = "/health"
 PATIENCE_S = 10.0

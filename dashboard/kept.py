@@ -1,63 +1,44 @@
-"""Answers that cost something, kept for all sessions: read them, never change them."""
+"""The latest answers, for all sessions: read them, never change them."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from threading import Lock
 from typing import Any
 
-import streamlit as st
-
-from dashboard.runner import in_worker
-
-MAX_KEPT = 64  # under each name
+# Counted as they travel between processes; in memory an answer takes about three times as much.
+MOST_BYTES = 32 * 2**20
+# What pages work out from an answer, however small it is, stays with it.
+BESIDE_BYTES = 2**16
 
 
 class Kept:
-    """The latest answers."""
+    """Answers by key, up to a size of all together; who was not asked for longest goes first."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._found: OrderedDict[Hashable, Any] = OrderedDict()
+        self._found: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._found)
 
     def get(self, key: Hashable) -> Any:
+        """The answer, or None."""
         with self._lock:
-            if key in self._found:
-                self._found.move_to_end(key)
-            return self._found.get(key)
+            if key not in self._found:
+                return None
+            self._found.move_to_end(key)
+            return self._found[key][0]
 
-    def put(self, key: Hashable, answer: Any) -> None:
+    def put(self, key: Hashable, answer: Any, size_bytes: int) -> None:
+        """One larger than all that may be kept stays until the next comes."""
         with self._lock:
-            self._found[key] = answer
-            while len(self._found) > MAX_KEPT:
-                self._found.popitem(last=False)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def kept(name: str) -> Kept:
-    """What is kept under a name."""
-    return Kept()
-
-
-def once(
-    doing: str,
-    function: Callable[..., Any],
-    *arguments: Any,
-    here: bool = False,
-    heavy: bool = False,
-) -> Any:
-    """What a function of hashable arguments returns, from before or from a worker.
-
-    `here`: it is quick, so that it runs without one; `heavy`: it takes seconds. Raises what it
-    raises.
-    """
-    own = kept(f"{function.__module__}.{function.__qualname__}")
-    found = own.get(arguments)
-    if found is None:
-        if here:
-            found = function(*arguments)
-        else:
-            found = in_worker(doing, function, *arguments, heavy=heavy)
-        own.put(arguments, found)
-    return found
+            _, before = self._found.pop(key, (None, 0))
+            size_bytes += BESIDE_BYTES
+            self._found[key] = answer, size_bytes
+            self._size_bytes += size_bytes - before
+            while self._size_bytes > MOST_BYTES and len(self._found) > 1:
+                _, (_, gone) = self._found.popitem(last=False)
+                self._size_bytes -= gone

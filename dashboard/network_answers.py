@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.kept import once
+from dashboard.computed import once
 from dashboard.network_optical import Comparison, compare
 from dashboard.network_overlap import Overlap, Wish, overlap
 from dashboard.network_study import Network, Question, Study, study

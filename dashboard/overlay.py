@@ -6,9 +6,9 @@ from hashlib import sha256
 
 import streamlit as st
 
+from dashboard.computed import in_worker
 from dashboard.folded import key_of
 from dashboard.plain import plain, short
-from dashboard.runner import in_worker
 from dashboard.timeline import show, style
 from dashboard.traces_read import MAX_UNPACKED
 from tracer.convert.lanes import read_measured

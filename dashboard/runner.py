@@ -6,10 +6,9 @@ every other session down.
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
+import pickle
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,20 +17,14 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-import streamlit as st
-
-from dashboard import lifeline, work
-from triosim import Result, Scenario, SimulationError
-from triosim.trace import Stamp, trace_stamp
+from dashboard import lifeline
+from dashboard.kept import Kept
+from dashboard.memory import Memory
 
 WORKERS = 2  # of which one at least is never busy with heavy jobs
-MAX_RESULTS = 64
-PATIENCE_S = 0.4  # before the page says that it is working
-POLL_S = 0.1
 # What a new worker needs to start: ending one for less than that gains nothing.
 START_S = 1.0
 
-Key = tuple[Scenario, Stamp]
 # fork would copy Streamlit's threads in whatever state they are.
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -55,18 +48,23 @@ class Worker:
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What the function returns or raises; raises `WorkerDied` where no answer comes."""
+        return self.run_sized(function, *arguments)[0]
+
+    def run_sized(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, int]:
+        """The same, and the number of bytes that the answer travelled in."""
         if not self.process.is_alive():
             self._start()
         try:
             self._pipe.send((function, arguments))
-            answer, error = self._pipe.recv()
+            packed = self._pipe.recv_bytes()
         except (EOFError, OSError):
             self.process.join()
             self._start()
             raise WorkerDied from None
+        answer, error = pickle.loads(packed)  # from a process of our own
         if error is not None:
             raise error
-        return answer
+        return answer, len(packed)
 
     def end(self) -> None:
         """Stop what it runs, at once."""
@@ -84,14 +82,12 @@ class Job:
 
 
 class Runner:
-    """Workers, the jobs that wait for one, and the latest results.
-
-    Results are shared between sessions: read them, never change them.
-    """
+    """Workers, the jobs that wait for one, and the latest answers that are worth keeping."""
 
     def __init__(self) -> None:
+        self.kept = Kept()
+        self._memory = Memory()
         self._lock = Lock()
-        self._results: OrderedDict[Key, Result] = OrderedDict()
         self._jobs: dict[Hashable, Job] = {}
         self.workers = [Worker() for _ in range(WORKERS)]
         self._idle: SimpleQueue[Worker] = SimpleQueue()
@@ -101,25 +97,18 @@ class Runner:
         self._threads = ThreadPoolExecutor(WORKERS)
         self._heavy_threads = ThreadPoolExecutor(WORKERS - 1)
 
-    def known(self, key: Key) -> Result | None:
-        """A result from before."""
-        with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-            return self._results.get(key)
-
-    def keep(self, key: Key, result: Result) -> None:
-        with self._lock:
-            self._results[key] = result
-            while len(self._results) > MAX_RESULTS:
-                self._results.popitem(last=False)
-
     @contextmanager
     def job(
-        self, key: Hashable, function: Callable[..., Any], *arguments: Any, heavy: bool = False
+        self,
+        key: Hashable,
+        function: Callable[..., Any],
+        *arguments: Any,
+        heavy: bool = False,
+        keep: bool = False,
     ) -> Iterator[Job]:
         """Wait for a function inside; those who wait for the same key share it.
 
+        `keep` its answer under the key, also if nobody waits for it any more.
         Heavy jobs wait for each other, so that quick ones of other sessions find a worker.
         When the last one leaves, it is cancelled; if it runs, `make_room` may end it.
         """
@@ -128,7 +117,7 @@ class Runner:
             if job is None or job.future.done():
                 job = self._jobs[key] = Job()
                 threads = self._heavy_threads if heavy else self._threads
-                job.future = threads.submit(self._run, job, key, function, arguments)
+                job.future = threads.submit(self._run, job, key, function, arguments, keep)
             job.waiting += 1
         try:
             yield job
@@ -139,13 +128,22 @@ class Runner:
                     self._forget(key, job)
 
     def _run(
-        self, job: Job, key: Hashable, function: Callable[..., Any], arguments: tuple[Any, ...]
+        self,
+        job: Job,
+        key: Hashable,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        keep: bool,
     ) -> Any:
         worker = self._idle.get()
         with self._lock:
             job.worker, job.began_s = worker, time.monotonic()
         try:
-            return worker.run(function, *arguments)
+            answer, size_bytes = worker.run_sized(function, *arguments)
+            if keep:
+                self.kept.put(key, answer, size_bytes)
+                self._memory.trim()
+            return answer
         finally:
             with self._lock:
                 job.worker = None
@@ -192,81 +190,3 @@ class Runner:
             threads.shutdown(wait=False, cancel_futures=True)
         for worker in self.workers:
             worker.end()
-
-
-@st.cache_resource(max_entries=1, show_spinner=False)
-def shared_runner() -> Runner:
-    """The server's runner; its workers start with it."""
-    runner = Runner()
-    # What is loaded by now stays; later collections need not look at it.
-    gc.freeze()
-    return runner
-
-
-def result_of(scenario: Scenario) -> Result:
-    """The result, from before or from a worker.
-
-    Raises `TrioSimError`.
-    """
-    runner = shared_runner()
-    key = scenario, trace_stamp(scenario.trace_dir)
-    result = runner.known(key)
-    if result is None:
-        heavy = work.check_size(scenario) > work.HEAVY_TASKS
-        result = _simulate(runner, key, heavy=heavy)
-        runner.keep(key, result)
-    return result
-
-
-def _simulate(runner: Runner, key: Key, *, heavy: bool = False) -> Result:
-    result: Result = _answer(runner, "Simulating", key, work.run, key[0], heavy=heavy)
-    return result
-
-
-def in_worker(
-    doing: str, function: Callable[..., Any], *arguments: Any, heavy: bool = False
-) -> Any:
-    """What a function returns in a worker; meanwhile the page says what it is doing.
-
-    `heavy`: it takes seconds.
-    """
-    return _answer(shared_runner(), doing, object(), function, *arguments, heavy=heavy)
-
-
-def _answer(
-    runner: Runner,
-    doing: str,
-    key: Hashable,
-    function: Callable[..., Any],
-    *arguments: Any,
-    heavy: bool = False,
-) -> Any:
-    for _ in range(2):
-        with runner.job(key, function, *arguments, heavy=heavy) as job:
-            try:
-                return _wait(runner, job.future, doing)
-            except WorkerDied:
-                continue
-    raise SimulationError(f"{doing} ended twice; it may have run out of memory.")
-
-
-def _wait(runner: Runner, future: Future[Any], doing: str) -> Any:
-    """Wait in small steps: each call of Streamlit lets a rerun of the page end this one."""
-    begin = time.monotonic()
-    try:
-        return future.result(PATIENCE_S)
-    except TimeoutError:
-        pass
-    slot = st.empty()
-    while True:
-        slot.caption(f"{doing}, {time.monotonic() - begin:.0f} s ...")
-        runner.make_room()
-        try:
-            result = future.result(POLL_S)
-        except TimeoutError:
-            continue
-        except Exception:
-            slot.empty()
-            raise
-        slot.empty()
-        return result

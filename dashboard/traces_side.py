@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import streamlit as st
 
 from dashboard import traces_read
+from dashboard.computed import in_worker
 from dashboard.links import shipped_traces
 from dashboard.plain import plain
-from dashboard.runner import in_worker
 from dashboard.traces_links import SHOWN, default_trace
 from dashboard.traces_read import Files, read_upload
 from dashboard.traces_store import Upload, digest_of, keep, name_of, uploads

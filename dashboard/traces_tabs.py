@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from dashboard.computed import result_of
 from dashboard.export import file_button
 from dashboard.plain import plain, short
-from dashboard.runner import result_of
 from dashboard.timeline import show, style
 from dashboard.traces_links import GROUPINGS, MAX_FIND, SHOWN_KINDS, TABS
 from dashboard.traces_store import PREFIX, folder_of, uploads

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboard.kept import kept, once
-from dashboard.runner import in_worker
+from dashboard.computed import once
 from triosim.errors import ConfigError
 from triosim.train import TrainResult, TrainScenario, make_plan, train
 from triosim.train.fit import Change
@@ -30,11 +29,8 @@ def answer_to(scenario: TrainScenario) -> Answer:
 
     Raises `TrioSimError`.
     """
-    found: Answer | None = kept("training steps").get(scenario)
-    if found is None:
-        heavy = check_size(make_plan(scenario)) > HEAVY_TASKS
-        found = in_worker("Simulating", compute, scenario, heavy=heavy)
-        kept("training steps").put(scenario, found)
+    heavy = check_size(make_plan(scenario)) > HEAVY_TASKS
+    found: Answer = once("Simulating", compute, scenario, heavy=heavy)
     return found
 
 

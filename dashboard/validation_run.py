@@ -16,8 +16,8 @@ from threading import Lock
 import pandas as pd
 import streamlit as st
 
-from dashboard.kept import once
-from dashboard.runner import Job, WorkerDied, shared_runner
+from dashboard.computed import once, shared_runner
+from dashboard.runner import Job, WorkerDied
 from dashboard.validation_work import Pair, gains, predict_some, rates, whole_source
 from triosim.validation import Row, Source, load_source, published_folder, rows_of
 from triosim.validation.compare import frame_of

@@ -7,6 +7,7 @@ import traceback
 from multiprocessing.connection import Connection
 from typing import Any
 
+from dashboard.memory import Memory
 from triosim import Result, Scenario, load_trace, simulate
 from triosim.engine.program import MAX_TASKS as MOST_TASKS
 from triosim.errors import ConfigError, TrioSimError
@@ -21,12 +22,14 @@ HEAVY_TASKS = 24_000
 
 def serve(pipe: Connection) -> None:
     """A worker's life: functions with their arguments come in, answers or errors go out."""
+    memory = Memory()
     # The engine and its libraries are loaded before a person waits for them.
     _outcome(simulate, (Scenario(),))
     with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
         while True:
             function, arguments = pipe.recv()
             pipe.send(_outcome(function, arguments))
+            memory.trim()
 
 
 def _outcome(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:

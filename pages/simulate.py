@@ -7,6 +7,7 @@ from streamlit.errors import StreamlitAPIException
 
 from dashboard import look, rejected, views
 from dashboard.address import keep_view, return_to
+from dashboard.computed import result_of
 from dashboard.controls import Controls, sidebar
 from dashboard.export import export
 from dashboard.joined import network_caption
@@ -20,7 +21,6 @@ from dashboard.links import (
 )
 from dashboard.overlay import overlay_part
 from dashboard.pinned import pin_buttons
-from dashboard.runner import result_of
 from dashboard.saved_file import open_saved
 from dashboard.settings import SETTINGS, VERSION
 from dashboard.sweep_side import sweep_button

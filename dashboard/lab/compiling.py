@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.cards import show_cards
-from dashboard.kept import once
+from dashboard.computed import once
 from dashboard.lab.desk import BOUND, CHOICE_PX, Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
 from dashboard.plain import plain

@@ -5,10 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from dashboard.cards import show_cards
-from dashboard.kept import once
+from dashboard.computed import once, result_of
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
-from dashboard.runner import result_of
 from triosim import Result, Scenario, TrioSimError
 from triosim.figures import gantt_bars
 from triosim.figures.bucket_sweep import bucket_sweep

@@ -7,7 +7,7 @@ from math import prod
 import streamlit as st
 
 from dashboard.cards import show_cards
-from dashboard.kept import once
+from dashboard.computed import once
 from dashboard.lab.desk import Desk
 from dashboard.lab.lab import Cause, Lab, choice, switch
 from dashboard.lab.present import presenting

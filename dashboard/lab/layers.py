@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard.kept import once
+from dashboard.computed import once
 from dashboard.lab.desk import Desk
 from triosim.errors import TrioSimError
 from triosim.figures.lab_layers import layer_lanes

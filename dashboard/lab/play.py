@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from dashboard.kept import kept
+from dashboard.computed import once
 from dashboard.lab.answers import Answered, value_text
 from dashboard.lab.desk import BOUND, Desk
 from dashboard.lab.lab import Lab, mark_text, setting_key, setting_of
 from dashboard.lab.present import style
 from dashboard.plain import plain
-from dashboard.runner import in_worker
 from dashboard.timeline import show
 from triosim.figures.answer_axis import AxisRow, answer_axis
 from triosim.lab import NUMBER, Parameter, Question
@@ -61,16 +60,16 @@ def reset(lab: Lab, asked: Question) -> None:
 
 def run(lab: Lab, asked: Question, values: Mapping[str, float]) -> tuple[Outcome, ...]:
     """The question's quantities at the sliders' values, from before or from a worker."""
-    moved = dict(values)
-    key = asked.id, tuple(moved.items())
-    found: tuple[Outcome, ...] | None = kept("outcomes").get(key)
-    if found is None:
-        if asked.id in lab.quick:
-            found = outcomes(asked.id, moved)
-        else:
-            found = in_worker("Simulating", outcomes, asked.id, moved)
-        kept("outcomes").put(key, found)
+    quick = asked.id in lab.quick
+    found: tuple[Outcome, ...] = once(
+        "Simulating", outcomes_at, asked.id, tuple(values.items()), here=quick
+    )
     return found
+
+
+def outcomes_at(question: str, moved: tuple[tuple[str, float], ...]) -> tuple[Outcome, ...]:
+    """A question's quantities; hashable arguments are those of something kept."""
+    return outcomes(question, dict(moved))
 
 
 def play(lab: Lab, asked: Question, own: Answered) -> tuple[Desk, tuple[Outcome, ...]]:

@@ -60,7 +60,7 @@ def test_nothing_of_a_page_is_drawn_before_the_password(
 
     monkeypatch.undo()  # the first visit to a server is no exception
     monkeypatch.setenv(VARIABLE, PASSWORD)
-    monkeypatch.setattr("dashboard.runner.shared_runner", started)
+    monkeypatch.setattr("dashboard.computed.shared_runner", started)
     at = visit(page)
     assert not at.exception
     assert [field.label for field in at.text_input] == ["Password of the class"]

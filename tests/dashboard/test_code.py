@@ -49,7 +49,7 @@ def test_the_theme_has_the_colours_of_the_figures() -> None:
 
 
 def test_torch_is_not_imported() -> None:
-    modules = ["dashboard.controls", "dashboard.views", "dashboard.runner", "dashboard.look"]
+    modules = ["dashboard.controls", "dashboard.views", "dashboard.computed", "dashboard.look"]
     code = f"import sys, {', '.join(modules)}; sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

@@ -10,9 +10,10 @@ import pytest
 
 from dashboard import runner as runner_module
 from dashboard import work
-from dashboard.runner import MAX_RESULTS, WORKERS, Runner, WorkerDied, _answer, _simulate
+from dashboard.computed import compute
+from dashboard.runner import WORKERS, Runner, WorkerDied
 from triosim import ConfigError, Infeasible, Result, Scenario, SimulationError, simulate
-from triosim.trace import Stamp, trace_stamp
+from triosim.trace import trace_stamp
 
 
 @pytest.fixture
@@ -22,21 +23,21 @@ def runner() -> Iterator[Runner]:
     runner.close()
 
 
-def key(**fields: object) -> tuple[Scenario, Stamp]:
-    scenario = Scenario(**fields)
-    return scenario, trace_stamp(scenario.trace_dir)
+def simulated(runner: Runner, scenario: Scenario) -> Result:
+    found: Result = compute(runner, "Simulating", scenario, work.run, scenario)
+    return found
 
 
 def test_a_worker_finds_what_this_process_finds(runner: Runner) -> None:
-    result = _simulate(runner, key(case=4, gpus=3))
+    result = simulated(runner, Scenario(case=4, gpus=3))
     assert result.to_dict() == simulate(Scenario(case=4, gpus=3)).to_dict()
 
 
 def test_errors_of_a_worker_arrive_as_they_are(runner: Runner) -> None:
     with pytest.raises(Infeasible, match="bytes in memory at once"):
-        _simulate(runner, key(capacity_log2=20))
+        simulated(runner, Scenario(capacity_log2=20))
     with pytest.raises(ConfigError, match="case 4 needs a forward operator") as caught:
-        _simulate(runner, key(case=4, gpus=9999))
+        simulated(runner, Scenario(case=4, gpus=9999))
     assert caught.value.field == "gpus"
 
 
@@ -49,21 +50,21 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_worker_that_dies_is_replaced(runner: Runner) -> None:
-    _simulate(runner, key(gpus=2))
+    simulated(runner, Scenario(gpus=2))
     for worker in runner.workers:
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.join()
-    assert _simulate(runner, key(gpus=3)).scenario.gpus == 3
+    assert simulated(runner, Scenario(gpus=3)).scenario.gpus == 3
 
 
 def test_what_ends_its_worker_twice_gets_a_sentence(runner: Runner) -> None:
     with pytest.raises(SimulationError, match="Reading ended twice; it may have run out of memory"):
-        _answer(runner, "Reading", "key", os._exit, 1)
+        compute(runner, "Reading", "key", os._exit, 1)
 
 
 def test_a_bug_in_a_worker_arrives_with_its_traceback(runner: Runner) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
-        _answer(runner, "Dividing", "key", divmod, 1, 0)
+        compute(runner, "Dividing", "key", divmod, 1, 0)
     assert "in _outcome" in "".join(caught.value.__notes__)
 
 
@@ -71,7 +72,7 @@ def test_what_queues_is_cancelled_when_nobody_waits_for_it(runner: Runner) -> No
     busy = [runner.job(i, time.sleep, 60) for i in range(WORKERS)]
     entered = [job.__enter__() for job in busy]
     until(lambda: all(job.worker for job in entered))
-    with runner.job(key(gpus=5), work.run, Scenario(gpus=5)) as last:
+    with runner.job("last", work.run, Scenario(gpus=5)) as last:
         assert not last.future.cancelled()
     assert last.future.cancelled()
     assert not any(job.future.done() for job in entered)
@@ -89,7 +90,7 @@ def test_a_run_that_nobody_waits_for_makes_room_for_one_that_queues(
             runner.make_room()
         runner.make_room()
         assert abandoned.worker is not None  # nothing queues, so it may go on
-        assert _simulate(runner, key(gpus=5)).scenario.gpus == 5
+        assert simulated(runner, Scenario(gpus=5)).scenario.gpus == 5
         assert isinstance(abandoned.future.exception(60), WorkerDied)
         assert not wanted.future.done()
         assert wanted.worker is not None
@@ -143,13 +144,14 @@ def test_two_who_wait_for_the_same_share_it(runner: Runner) -> None:
         assert isinstance(one.future.result(60), Result)
 
 
-def test_the_number_of_kept_results_is_limited(runner: Runner) -> None:
-    result = simulate(Scenario(gpus=1))
-    keys = [key(gpus=gpus) for gpus in range(1, MAX_RESULTS + 3)]
-    for one in keys:
-        runner.keep(one, result)
-    assert runner.known(keys[0]) is None
-    assert runner.known(keys[-1]) is result
+def test_an_answer_is_kept_also_if_nobody_waits_for_it_any_more(runner: Runner) -> None:
+    with runner.job("long", work.run, Scenario(gpus=2), keep=True) as job:
+        until(lambda: job.worker is not None)
+    until(lambda: runner.kept.get("long") is not None)
+    assert runner.kept.get("long").scenario.gpus == 2
+    with runner.job("passing", work.run, Scenario(gpus=2)) as passing:
+        passing.future.result(60)
+    assert runner.kept.get("passing") is None
 
 
 def test_a_changed_trace_is_another_key(tmp_path: object) -> None:
@@ -180,6 +182,6 @@ def test_heavy_jobs_leave_a_worker_to_the_others(runner: Runner) -> None:
         runner.job("two", time.sleep, 600, heavy=True) as two,
     ):
         until(lambda: one.worker is not None)
-        assert _simulate(runner, key(gpus=5)).scenario.gpus == 5
+        assert simulated(runner, Scenario(gpus=5)).scenario.gpus == 5
         assert not one.future.done()
         assert two.worker is None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard import runner
+from dashboard import computed
 from dashboard.examples import EXAMPLES
 from dashboard.export import portable_scenario
 from dashboard.links import TABS, parameters_of, values_of
@@ -244,7 +244,7 @@ def test_settings_without_an_answer_get_a_sentence(
 def test_a_sentence_takes_the_place_of_the_clock(
     simulate_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(computed, "PATIENCE_S", 0.0)
     at = simulate_page(capacity_log2="20", gpus="7")
     assert at.error
     assert not [c for c in at.main.caption if c.value.startswith("Simulating")]
