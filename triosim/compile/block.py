@@ -81,7 +81,7 @@ class CompiledBlock:
 PROCESSORS = 132
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def compile_block(
     block: Block,
     *,

@@ -39,7 +39,7 @@ class Run:
     resumed: frozenset[int] = frozenset()
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def run_of(
     block: Block, *, compiled: bool, processors: int = PROCESSORS, breaks: tuple[str, ...] = ()
 ) -> Run:

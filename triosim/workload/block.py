@@ -137,7 +137,7 @@ class Block:
         return known[1]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def block_of(
     model: Transformer,
     part: str,
