@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -20,7 +19,7 @@ from dashboard.search_table import COMPARE, OPEN, PIN, ranked_table
 from dashboard.sweep_board import Run, State
 from dashboard.sweep_open import ask_scenario, say_refused
 from dashboard.sweep_run import watch
-from dashboard.timeline import show, style
+from dashboard.timeline import on_click, show, style
 from dashboard.validation_files import downloads
 from triosim.errors import counted
 from triosim.figures.search import fastest_layouts
@@ -110,7 +109,7 @@ def _fastest(found: SearchResult) -> Any:
         figure,
         "The ten fastest layouts, and what their steps consist of",
         key="search_fastest",
-        on_select=partial(_bar_clicked, found.ranked),
+        on_select=on_click("search_fastest", _bar_clicked, found.ranked),
         selection_mode="points",
     )
     return figure

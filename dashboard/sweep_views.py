@@ -25,7 +25,7 @@ from dashboard.sweep_table import (
     whole_table,
 )
 from dashboard.sweep_values import value_label
-from dashboard.timeline import show, style
+from dashboard.timeline import on_click, show, style
 from dashboard.validation_files import downloads
 from triosim.errors import counted
 from triosim.export.table import to_csv
@@ -180,7 +180,8 @@ def _pareto(asked: Asked, points: Sequence[Point]) -> Figure:
 
 def _clickable(figure: Figure, alt: str, key: str, points: Sequence[Point]) -> None:
     show(
-        figure, alt, key=key, on_select=partial(clicked, key, points), selection_mode="points",
+        figure, alt, key=key, on_select=on_click(key, partial(clicked, key), points),
+        selection_mode="points",
     )  # fmt: skip
 
 

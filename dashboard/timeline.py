@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import sleep
 from typing import Any
@@ -58,6 +58,21 @@ def show(figure: Figure, alt: str, *, legend_below: bool = False, **more: Any) -
         if legend:
             _legend(figure, "wide-legend" if legend_below else "narrow-legend")
         save_button(figure, alt, style(), legend=legend is not False, key=key)
+
+
+def on_click(key: str, function: Callable[[Any], None], about: Any) -> Callable[[], None]:
+    """For a chart's `on_select`: calls the function with what the chart was last drawn from.
+
+    NOTE: Streamlit keeps the callback of each widget until its session ends, and each new figure is
+    a new widget; callbacks that held results would hold all that a session has ever seen.
+    """
+    place = f"{key}_about"
+    st.session_state[place] = about
+    return partial(_call, function, place)
+
+
+def _call(function: Callable[[Any], None], place: str) -> None:
+    function(st.session_state[place])
 
 
 def _let_text_be_seen() -> None:

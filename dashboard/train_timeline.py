@@ -13,7 +13,7 @@ from dashboard.train_links import keep_view
 from triosim.figures.text import MIDDLE_DOT
 from triosim.figures.train_breakdown import class_labels
 from triosim.figures.train_timeline import CUSTOM_DATA, pass_timeline, step_timeline
-from triosim.train import TrainResult
+from triosim.train import TrainResult, TrainScenario
 
 PATH = "train_path"  # in the address
 ALL = "all layers"
@@ -42,7 +42,7 @@ def timeline(result: TrainResult) -> None:
         figure,
         "What each stage of the training step does over time",
         key="train_step",
-        on_select=partial(_open, result),
+        on_select=partial(_open, result.scenario),
         selection_mode="points",
     )
     names = dict(zip((c.rank for c in result.classes), class_labels(result), strict=True))
@@ -50,9 +50,9 @@ def timeline(result: TrainResult) -> None:
     _pass(result)
 
 
-def _open(result: TrainResult) -> None:
+def _open(scenario: TrainScenario) -> None:
     """A click on a bar opens that pass, and explains whatever it is."""
-    explain.clicked("train_step", result.scenario, explain.CHOSEN, CUSTOM_DATA, _CLICKED)
+    explain.clicked("train_step", scenario, explain.CHOSEN, CUSTOM_DATA, _CLICKED)
     for point in st.session_state["train_step"].selection.points:
         task = int(point["customdata"][4])
         if task >= 0:
