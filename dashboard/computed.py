@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-import pickle
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import streamlit as st
@@ -60,7 +60,7 @@ def once(
     runner, key = shared_runner(), _key(function, arguments, of)
     if here:
         found = function(*arguments)
-        runner.kept.put(key, found, len(pickle.dumps(found)))
+        runner.kept.put(key, found, len(ForkingPickler.dumps(found)))
         return found
     return compute(runner, doing, key, function, *arguments, heavy=heavy, keep=True)
 

@@ -7,12 +7,12 @@ every other session down.
 from __future__ import annotations
 
 import multiprocessing
-import pickle
 import time
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any
@@ -61,7 +61,8 @@ class Worker:
             self.process.join()
             self._start()
             raise WorkerDied from None
-        answer, error = pickle.loads(packed)  # from a process of our own
+        # As the pipe's own recv() does; it would not tell the size.
+        answer, error = ForkingPickler.loads(packed)
         if error is not None:
             raise error
         return answer, len(packed)
