@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,14 +27,23 @@ def widest(bars: Any) -> dict[str, float]:
     return max((box for box in boxes if box), key=lambda box: box["width"])
 
 
-def click_on_a_gap(page: Any, chart: int) -> None:
-    """Gaps are drawn last: the last trace of bars."""
-    plot = page.locator("[data-testid=stPlotlyChart]").nth(chart)
-    bars = plot.locator(".barlayer .trace").last.locator(".point")
-    bars.last.wait_for(state="attached")
+def click_until(
+    page: Any, centre: Callable[[], tuple[float, float]], said: Any, text: str | re.Pattern[str]
+) -> None:
+    """Click where something is, again if need be: a page that settles moves under the mouse."""
+    for _ in range(5):
+        page.mouse.click(*centre())
+        with contextlib.suppress(AssertionError):
+            expect(said).to_contain_text(text, timeout=10_000)
+            return
+    expect(said).to_contain_text(text)
+
+
+def middle_of_widest(plot: Any, trace: int) -> tuple[float, float]:
+    """Of the bars of one trace of a chart."""
     plot.scroll_into_view_if_needed()
-    box = widest(bars)
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    box = widest(plot.locator(".barlayer .trace").nth(trace).locator(".point"))
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_a_click_on_a_gap_says_why(visit: Visits) -> None:
@@ -42,14 +52,14 @@ def test_a_click_on_a_gap_says_why(visit: Visits) -> None:
     said = page.locator(".st-key-explained_panel")
     expect(page.get_by_role("combobox", name="Longest gaps of GPU 0")).to_be_visible()
     expect(said).to_have_count(0)
-    click_on_a_gap(page, 1)
-    expect(said).to_contain_text("GPU 0 computes nothing for")
+    plot = page.locator("[data-testid=stPlotlyChart]").nth(1)
+    plot.locator(".barlayer .trace").last.locator(".point").last.wait_for(state="attached")
+    gaps = partial(middle_of_widest, plot, -1)  # they are drawn last
+    click_until(page, gaps, said, "GPU 0 computes nothing for")
     expect(said).to_contain_text("waits for a transfer: all-reduce of bucket 5 of 5")
     # A bar that is no gap explains itself as well.
-    bar = page.locator("[data-testid=stPlotlyChart]").nth(1).locator(".barlayer .trace").first
-    box = widest(bar.locator(".point"))
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    expect(said).to_contain_text(re.compile(r"\(forward\) takes .* on GPU 0, stream compute"))
+    text = re.compile(r"\(forward\) takes .* on GPU 0, stream compute")
+    click_until(page, partial(middle_of_widest, plot, 0), said, text)
     assert one.complaints == []
 
 
@@ -60,11 +70,14 @@ def test_a_click_on_a_gap_of_a_training_step_says_why(visit: Visits) -> None:
     plot = page.locator("[data-testid=stPlotlyChart]").first
     plot.scroll_into_view_if_needed()
     gaps = plot.locator(".barlayer .trace")
-    boxes = [widest(gaps.nth(i).locator(".point")) for i in range(gaps.count())]
-    bubble = max(boxes[3:] or boxes, key=lambda box: box["width"])
-    page.mouse.click(bubble["x"] + bubble["width"] / 2, bubble["y"] + bubble["height"] / 2)
+
+    def bubble() -> tuple[float, float]:
+        boxes = [widest(gaps.nth(i).locator(".point")) for i in range(gaps.count())]
+        box = max(boxes[3:] or boxes, key=lambda box: box["width"])
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
     said = page.locator(".st-key-explained_panel")
-    expect(said).to_contain_text("computes nothing for")
+    click_until(page, bubble, said, "computes nothing for")
     expect(said).to_contain_text("waits for another stage")
     assert one.complaints == []
 
@@ -79,13 +92,13 @@ def test_a_click_on_a_raster_explains_what_is_there(patient_visit: Visits) -> No
     points = plot.locator(".scatterlayer .point")
     points.first.wait_for(state="attached")
     said = page.locator(".st-key-explained_panel")
-    for _ in range(5):  # the page may still be settling under the mouse
+
+    def first_of_last_stage() -> tuple[float, float]:
         boxes = points.evaluate_all(CENTRES)
         lowest = max(y for y, _ in boxes)
-        page.mouse.click(min(x for y, x in boxes if lowest - y < 1), lowest)
-        with contextlib.suppress(AssertionError):
-            expect(said).to_contain_text("layers backward 0 (backward) takes", timeout=10_000)
-            break
+        return min(x for y, x in boxes if lowest - y < 1), lowest
+
+    click_until(page, first_of_last_stage, said, "layers backward 0 (backward) takes")
     expect(said).to_contain_text("on stage 7, stream compute")
     assert "backward 0" in said.inner_text()
     assert one.complaints == []
