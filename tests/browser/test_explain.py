@@ -39,11 +39,14 @@ def click_until(
     expect(said).to_contain_text(text)
 
 
+def middle(box: dict[str, float]) -> tuple[float, float]:
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
 def middle_of_widest(plot: Any, trace: int) -> tuple[float, float]:
     """Of the bars of one trace of a chart."""
     plot.scroll_into_view_if_needed()
-    box = widest(plot.locator(".barlayer .trace").nth(trace).locator(".point"))
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    return middle(widest(plot.locator(".barlayer .trace").nth(trace).locator(".point")))
 
 
 def test_a_click_on_a_gap_says_why(visit: Visits) -> None:
@@ -73,8 +76,7 @@ def test_a_click_on_a_gap_of_a_training_step_says_why(visit: Visits) -> None:
 
     def bubble() -> tuple[float, float]:
         boxes = [widest(gaps.nth(i).locator(".point")) for i in range(gaps.count())]
-        box = max(boxes[3:] or boxes, key=lambda box: box["width"])
-        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        return middle(max(boxes[3:] or boxes, key=lambda box: box["width"]))
 
     said = page.locator(".st-key-explained_panel")
     click_until(page, bubble, said, "computes nothing for")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,16 @@ def open_page(page: str, /, **parameters: str | list[str]) -> AppTest:
         at.query_params[name] = value
     at.switch_page(page)
     return at.run()
+
+
+def settled(at: AppTest) -> AppTest:
+    """The page once nothing runs any more; a browser would ask for it by itself."""
+    end = time.monotonic() + 120
+    while at.get("progress"):
+        assert time.monotonic() < end
+        time.sleep(0.2)
+        at.run()
+    return at
 
 
 def shown(at: AppTest) -> str:

@@ -9,11 +9,12 @@ from dashboard.memory import Memory
 # Many small blocks between which one in a hundred stays: a heap without them is nearly free, and
 # its top is not. Prints the resident megabytes before, with them, and after.
 FRAGMENTS = """
+import os
 import numpy as np
 from dashboard import memory
 def megabytes():
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4096 / 1e6
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 memory.TRIM_EVERY_S = 0.0
 own = memory.Memory()
 empty = megabytes()

@@ -5,13 +5,12 @@ new widget with every new figure.
 """
 
 import pickle
-import time
 from functools import partial
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.dashboard.reading import open_page
+from tests.dashboard.reading import open_page, settled
 
 MOST_BYTES = 3_000  # a scenario in full, and neither a result nor the points of a sweep
 
@@ -31,12 +30,7 @@ def callbacks(at: AppTest) -> list[partial[None]]:
     ],
 )
 def test_no_callback_holds_what_a_page_has_drawn(page: str, parameters: dict[str, str]) -> None:
-    at = open_page(page, v="1", **parameters)
-    end = time.monotonic() + 120
-    while at.get("progress"):  # a browser would ask for the rest of a sweep by itself
-        assert time.monotonic() < end
-        time.sleep(0.2)
-        at.run()
+    at = settled(open_page(page, v="1", **parameters))
     assert not at.exception
     found = callbacks(at)
     assert found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ from dashboard.sweep_side import MAX_POINTS, link_from
 from dashboard.sweep_values import values_in
 from dashboard.train_settings import SETTINGS as TRAIN
 from dashboard.validation_links import CHOICES as VALIDATION
-from tests.dashboard.reading import open_page, shown, table_with
+from tests.dashboard.reading import open_page, settled, shown, table_with
 from triosim import ConfigError, Scenario, simulate, train
 from triosim.search import search
 from triosim.sweep import METRICS, SweepSpec
@@ -41,16 +40,6 @@ SMALL = TrainScenario(model="gpt2", layers=2, seq_len=512, stack="torchtitan-com
 @pytest.fixture
 def sweep_page() -> Open:
     return partial(open_page, "pages/sweep.py")
-
-
-def settled(at: AppTest) -> AppTest:
-    """The page once nothing runs any more; a browser would ask for it by itself."""
-    end = time.monotonic() + 120
-    while at.get("progress"):
-        assert time.monotonic() < end
-        time.sleep(0.2)
-        at.run()
-    return at
 
 
 def test_no_name_of_the_address_belongs_to_another_page_too() -> None:
