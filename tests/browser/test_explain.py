@@ -1,12 +1,13 @@
 """A click on a gap in a browser says why; the list does the same from the keyboard."""
 
-import contextlib
 import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
+
+from tests.browser.acting import SHORT_MS, click_until, middle, until
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -16,10 +17,6 @@ CENTRES = """all => all.map(point => {
   return [box.y + box.height / 2, box.x + box.width / 2];
 })"""
 
-NEXT_PICTURE = """() => new Promise(done => requestAnimationFrame(
-  () => requestAnimationFrame(done)
-))"""
-
 
 def widest(bars: Any) -> dict[str, float]:
     """The box of the widest bar of a trace."""
@@ -27,20 +24,9 @@ def widest(bars: Any) -> dict[str, float]:
     return max((box for box in boxes if box), key=lambda box: box["width"])
 
 
-def click_until(
-    page: Any, centre: Callable[[], tuple[float, float]], said: Any, text: str | re.Pattern[str]
-) -> None:
-    """Click where something is, again if need be: a page that settles moves under the mouse."""
-    for _ in range(5):
-        page.mouse.click(*centre())
-        with contextlib.suppress(AssertionError):
-            expect(said).to_contain_text(text, timeout=10_000)
-            return
-    expect(said).to_contain_text(text)
-
-
-def middle(box: dict[str, float]) -> tuple[float, float]:
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+def says(page: Any, text: str | re.Pattern[str]) -> Callable[..., None]:
+    """What is expected of the panel beside the picture."""
+    return partial(expect(page.locator(".st-key-explained_panel")).to_contain_text, text)
 
 
 def middle_of_widest(plot: Any, trace: int) -> tuple[float, float]:
@@ -58,11 +44,11 @@ def test_a_click_on_a_gap_says_why(visit: Visits) -> None:
     plot = page.locator("[data-testid=stPlotlyChart]").nth(1)
     plot.locator(".barlayer .trace").last.locator(".point").last.wait_for(state="attached")
     gaps = partial(middle_of_widest, plot, -1)  # they are drawn last
-    click_until(page, gaps, said, "GPU 0 computes nothing for")
+    click_until(says(page, "GPU 0 computes nothing for"), page, gaps)
     expect(said).to_contain_text("waits for a transfer: all-reduce of bucket 5 of 5")
     # A bar that is no gap explains itself as well.
     text = re.compile(r"\(forward\) takes .* on GPU 0, stream compute")
-    click_until(page, partial(middle_of_widest, plot, 0), said, text)
+    click_until(says(page, text), page, partial(middle_of_widest, plot, 0))
     assert one.complaints == []
 
 
@@ -79,7 +65,7 @@ def test_a_click_on_a_gap_of_a_training_step_says_why(visit: Visits) -> None:
         return middle(max(boxes[3:] or boxes, key=lambda box: box["width"]))
 
     said = page.locator(".st-key-explained_panel")
-    click_until(page, bubble, said, "computes nothing for")
+    click_until(says(page, "computes nothing for"), page, bubble)
     expect(said).to_contain_text("waits for another stage")
     assert one.complaints == []
 
@@ -100,7 +86,7 @@ def test_a_click_on_a_raster_explains_what_is_there(patient_visit: Visits) -> No
         lowest = max(y for y, _ in boxes)
         return min(x for y, x in boxes if lowest - y < 1), lowest
 
-    click_until(page, first_of_last_stage, said, "layers backward 0 (backward) takes")
+    click_until(says(page, "layers backward 0 (backward) takes"), page, first_of_last_stage)
     expect(said).to_contain_text("on stage 7, stream compute")
     assert "backward 0" in said.inner_text()
     assert one.complaints == []
@@ -110,13 +96,15 @@ def test_the_longest_gap_can_be_chosen_by_keyboard(visit: Visits) -> None:
     one = visit()
     page = one.open("/simulate?v=1&case=1&gpus=8")
     page.locator(".st-key-chart_operators .main-svg").first.wait_for()
-    page.get_by_role("combobox", name="Longest gaps of GPU 0").focus()
-    page.evaluate(NEXT_PICTURE)  # focus scrolls there, and a list closes where the page scrolls
-    page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("option").first).to_be_visible()
-    page.keyboard.press("Enter")
-    said = page.locator(".st-key-explained_panel")
-    expect(said).to_contain_text("all-reduce of all gradients")
+    gaps = page.get_by_role("combobox", name="Longest gaps of GPU 0")
+
+    def take_the_first() -> None:
+        gaps.focus()
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("option").first).to_be_visible(timeout=SHORT_MS)
+        page.keyboard.press("Enter")
+
+    until(says(page, "all-reduce of all gradients"), take_the_first)
     page.get_by_text("Critical path", exact=True).click()
     expect(page.get_by_text("The critical path by kind", exact=True)).to_be_visible()
     page.get_by_role("button", name="What would make it shorter?").click()

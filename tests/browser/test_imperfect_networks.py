@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from dashboard.links import query
+from tests.browser import acting
 from triosim import Scenario, simulate
 from triosim.figures.text import time_text
 
@@ -22,10 +23,7 @@ DEAD = "NVSwitch 0-top of rack 0:0"
 def choose(page: Any, label: str, option: str) -> None:
     """Open a list of the sidebar, type and take what it finds."""
     field = page.get_by_test_id("stSidebar").get_by_role("combobox", name=label)
-    field.scroll_into_view_if_needed()
-    field.click()
-    field.fill(option)
-    page.get_by_role("option", name=option, exact=True).click()
+    acting.choose(field, page.get_by_role("option", name=option, exact=True), typed=option)
 
 
 def step_time(page: Any) -> Any:

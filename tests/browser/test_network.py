@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dashboard.examples import EXAMPLES
+from tests.browser.acting import choose
 from triosim.figures.step_player import step_player
 from triosim.network.collectives.steps import script
 
@@ -83,8 +84,8 @@ def test_a_deep_link_draws_its_network_and_a_change_another(visit: Visits) -> No
     expect(page.locator(".annotation-text").filter(has_text="leaf")).to_have_text("leaf \u00d7 4")
     # One level above: the spine, a single one.
     expect(page.locator(".annotation-text").filter(has_text="spine")).to_have_text("spine")
-    page.get_by_role("combobox", name="Topology").click()
-    page.get_by_role("option", name="ring", exact=True).click()
+    topology = page.get_by_role("combobox", name="Topology")
+    choose(topology, page.get_by_role("option", name="ring", exact=True))
     expect(page.get_by_role("heading", name="32 GPUs, ring")).to_be_visible()
     expect(page).to_have_url(re.compile("net=ring"))
     expect(page.locator(".annotation-text")).to_have_count(0)

@@ -1,17 +1,18 @@
 """The page Sweep and search in a browser: a cell opens its step, Back returns, Stop stops."""
 
-import contextlib
 import csv
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-api = pytest.importorskip("playwright.sync_api")
-expect = api.expect
+from tests.browser.acting import click_until, middle
+
+expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 Visits = Callable[..., Any]
 PATIENCE_MS = 120_000  # steps come from workers, and a loaded machine is slow, not wrong
@@ -33,14 +34,9 @@ def test_a_click_on_a_cell_opens_its_step_and_back_returns(patient_visit: Visits
     complete(page)
     cells = page.locator("[data-testid=stPlotlyChart] .scatterlayer .trace").last.locator(".point")
     expect(cells).to_have_count(6)
-    for _ in range(5):  # the page may still be settling under the mouse
-        box = cells.nth(4).bounding_box()
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        with contextlib.suppress(api.TimeoutError):
-            page.wait_for_url(re.compile("/train"), timeout=10_000)
-            break
     # The second row and the second column: tp 2 with full recomputation.
-    expect(page).to_have_url(re.compile(r"/train\?.*tp=2"))
+    opened = partial(expect(page).to_have_url, re.compile(r"/train\?.*tp=2"))
+    click_until(opened, page, lambda: middle(cells.nth(4).bounding_box()))
     expect(page).to_have_url(re.compile("recompute=full"))
     page.go_back()
     expect(page.get_by_text("Sweep over Tensor parallel and Recompute")).to_be_visible()
@@ -132,13 +128,8 @@ def test_a_search_ranks_layouts_and_opens_one(patient_visit: Visits) -> None:
     page.get_by_role("button", name="Search", exact=True).click()
     expect(page.get_by_text("Fastest layout", exact=True)).to_be_visible()
     bar = page.get_by_test_id("stPlotlyChart").locator(".barlayer .point").first
-    for _ in range(5):
-        box = bar.bounding_box()
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        with contextlib.suppress(api.TimeoutError):
-            page.wait_for_url(re.compile("/train"), timeout=10_000)
-            break
-    expect(page).to_have_url(re.compile(r"/train\?.*model=gpt2"))
+    opened = partial(expect(page).to_have_url, re.compile(r"/train\?.*model=gpt2"))
+    click_until(opened, page, lambda: middle(bar.bounding_box()))
     page.go_back()
     expect(page.get_by_text("Fastest layout", exact=True)).to_be_visible()
     assert one.complaints == []

@@ -3,10 +3,13 @@
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.browser.acting import choose, click_until, middle
 
 expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
@@ -19,9 +22,9 @@ def test_a_click_on_a_bar_opens_that_pass(visit: Visits) -> None:
     bars = page.locator("[data-testid=stPlotlyChart]").first.locator(".barlayer .trace")
     pass_chosen = page.get_by_role("combobox", name="Open a pass")
     expect(pass_chosen).to_have_value(re.compile("^stage 0"))
-    bar = bars.first.locator(".point").last.bounding_box()
-    page.mouse.click(bar["x"] + bar["width"] / 2, bar["y"] + bar["height"] / 2)
-    expect(pass_chosen).to_have_value(re.compile("^stage 1"))
+    bar = bars.first.locator(".point").last
+    opened = partial(expect(pass_chosen).to_have_value, re.compile("^stage 1"))
+    click_until(opened, page, lambda: middle(bar.bounding_box()))
     assert one.complaints == []
 
 
@@ -78,9 +81,8 @@ def test_a_preset_is_in_the_address_with_what_is_folded(visit: Visits) -> None:
     one = visit()
     page = one.open("/train?v=1&model=llama3.2-1b")
     field = page.get_by_role("combobox", name="Start from a published run")
-    field.click()
-    field.fill("405B, 512 GPUs, dp_shard 8 tp 8 pp 8, micro-batch 4, interleaved")
-    page.get_by_role("option").first.click()
+    row = "405B, 512 GPUs, dp_shard 8 tp 8 pp 8, micro-batch 4, interleaved"
+    choose(field, page.get_by_role("option", name=re.compile(r"row 13\b")), typed=row)
     expect(page.locator("h3").first).to_contain_text("llama3.1-405b on 512 GPUs")
     for said in ("chunks=2", "async_tp=true", "pipeline=interleaved", "recompute=full"):
         expect(page).to_have_url(re.compile(said))

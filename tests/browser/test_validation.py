@@ -1,16 +1,17 @@
 """The page Validation in a browser: a point opens its run, Back returns, files can be taken."""
 
-import contextlib
 import csv
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-api = pytest.importorskip("playwright.sync_api")
-expect = api.expect
+from tests.browser.acting import choose, click_until, middle
+
+expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.browser
 Visits = Callable[..., Any]
 PATIENCE_MS = 120_000  # predictions come from a worker, and a loaded machine is slow, not wrong
@@ -36,13 +37,8 @@ def test_a_click_on_a_point_opens_the_run_and_back_returns(patient_visit: Visits
         0, timeout=PATIENCE_MS
     )
     expect(page.get_by_text(re.compile("asked for: 8 % or less: .*met"))).to_be_visible()
-    for _ in range(5):  # the page may still be settling under the mouse
-        box = point.bounding_box()
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        with contextlib.suppress(api.TimeoutError):
-            page.wait_for_url(re.compile(r"/train\?v=1"), timeout=10_000)
-            break
-    expect(page).to_have_url(re.compile(r"/train\?v=1"))
+    opened = partial(expect(page).to_have_url, re.compile(r"/train\?v=1"))
+    click_until(opened, page, lambda: middle(point.bounding_box()))
     expect(page.get_by_text("Published by TorchTitan")).to_be_visible()
     page.go_back()
     expect(page.get_by_text("How far off are the predictions?")).to_be_visible()
@@ -51,8 +47,8 @@ def test_a_click_on_a_point_opens_the_run_and_back_returns(patient_visit: Visits
 
 def test_the_source_is_in_the_address_and_comes_back(patient_visit: Visits) -> None:
     page = patient_visit().open("/validation?v=1&source=torchgpipe")
-    page.get_by_role("combobox", name="Source").click()
-    page.get_by_role("option", name="bubble-rates").click()
+    source = page.get_by_role("combobox", name="Source")
+    choose(source, page.get_by_role("option", name="bubble-rates"))
     expect(page).to_have_url(re.compile("source=bubble-rates"))
     expect(page.get_by_text("48 of 48")).to_be_visible()
     page.get_by_role("link", name="Start").click()
