@@ -112,7 +112,9 @@ def _network(controls: Controls) -> None:
     )
     controls.put("latency_us", lambda s: number(s, step=1.0))
     controls.put("mesh_rows", lambda s: _mesh_rows(s, controls.values["gpus"]))
-    controls.put("mesh_cols", lambda s: _mesh_cols(s, controls.values["gpus"]))
+    controls.put(
+        "mesh_cols", lambda s: _mesh_cols(s, controls.values["gpus"], controls.values["mesh_rows"])
+    )
 
 
 def _topology(setting: Setting) -> str | None:
@@ -201,14 +203,14 @@ def _mesh_rows(setting: Setting, gpus: int) -> int:
     return st.select_slider(setting.label, sizes, key=setting.name, bind="query-params")
 
 
-def _mesh_cols(setting: Setting, gpus: int) -> int:
-    cols = gpus // st.session_state.get("mesh_rows", 1)
+def _mesh_cols(setting: Setting, gpus: int, rows: int) -> int:
+    cols = gpus // rows
     if gpus > 1:
         key = f"{setting.name}_slider"
         if st.session_state.get(key) != cols:
             st.session_state[key] = cols
         st.select_slider(
-            setting.label, _mesh_sizes(gpus), key=key, on_change=_turn_mesh, args=(key, gpus)
+            setting.label, _mesh_sizes(gpus), cols, key=key, on_change=_turn_mesh, args=(key, gpus)
         )
     return cols
 

@@ -102,7 +102,8 @@ def _rank(names: Mapping[int, str]) -> int:
     ranks = list(names)
     if st.session_state.get(RANK) not in ranks:
         st.session_state[RANK] = ranks[0]
-    rank: int = st.selectbox("Gaps of", ranks, key=RANK, format_func=lambda one: names[one])
+    shown = ranks.index(st.session_state[RANK])
+    rank: int = st.selectbox("Gaps of", ranks, shown, key=RANK, format_func=lambda one: names[one])
     return rank
 
 

@@ -94,6 +94,7 @@ def _link_handles(names: tuple[str, ...], target: str) -> None:
     one.selectbox(
         "Connection",
         (None, *names),
+        (None, *names).index(chosen),
         key=keys[0],
         format_func=lambda name: name or NO_LINK,
         placeholder=NO_LINK,
@@ -103,6 +104,7 @@ def _link_handles(names: tuple[str, ...], target: str) -> None:
     other.select_slider(
         "Left of it",
         sorted({*SHARES_LEFT, left}),
+        left,
         key=keys[1],
         format_func=_percent,
         on_change=_set_link,
@@ -166,6 +168,7 @@ def _straggler_handles(gpus: int, target: str) -> None:
     right.select_slider(
         "Its speed",
         sorted({*(round(0.1 * i, 1) for i in range(1, 11)), shown[1]}),
+        shown[1],
         key=keys[1],
         on_change=_set_straggler,
         args=(target, gpus),

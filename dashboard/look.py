@@ -56,6 +56,8 @@ CSS = """
 # where the server has set a widget: here both replace it, so that Back leaves the page.
 # Streamlit forgets a click on a tab where its answer to the click before arrives in between that
 # and the message to the server: at rest the tab is clicked again.
+# It forgets what the server has set a widget to where the next run comes before the widget's code,
+# and the widget then says so to the server: another brightness waits until all are drawn.
 # White on the light blue of the dark theme cannot be read.
 DARK = '[data-testid^="stBaseButton-primary"]:not(:disabled) * { color: #0e1117 !important; }'
 WATCH = """
@@ -87,12 +89,14 @@ export default function ({ data, setTriggerValue }) {
   };
   const events = ["click", "keyup"];
   events.forEach((name) => document.addEventListener(name, press, true));
+  const rests = () => app.dataset.testScriptState === "notRunning";
+  const skeleton = '[data-testid="stSkeleton"]';
   const timer = setInterval(() => {
-    if (shade() !== last) {
+    if (shade() !== last && rests() && !document.querySelector(skeleton)) {
       last = shade();
       setTriggerValue("changed", last);
     }
-    if (pressed && app.dataset.testScriptState === "notRunning" && ++pressed.rests === 2) {
+    if (pressed && rests() && ++pressed.rests === 2) {
       if (pressed.tab.getAttribute("aria-selected") === "false") {
         pressed.tab.click();
       }

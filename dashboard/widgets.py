@@ -119,6 +119,7 @@ def named(setting: Setting, names: Sequence[str], absent: str, **more: Any) -> s
         (None, *names),
         key=setting.name,
         format_func=lambda name: name or absent,
+        placeholder=absent,
         bind="query-params",
         **more,
     )

@@ -193,6 +193,27 @@ def test_a_link_taken_from_the_page_gives_the_same_page(visit: Visits) -> None:
     assert parameters(other) == parameters(page)
 
 
+def test_a_slider_whose_code_comes_late_shows_what_the_page_is_about(visit: Visits) -> None:
+    """On a slow line the page runs again before the browser can draw its sliders."""
+    one = visit(stranger=True)
+    page = one.page
+    held: list[Any] = []
+    page.route("**/Slider.*.js", lambda route: held.append(route))
+    page.goto(f"{one.address}/simulate?v=1&interconnect=optical&gpus=16&mesh_rows=2&tab=Memory")
+    scenario = Scenario(case=2, gpus=16, interconnect="optical", mesh_rows=2)
+    expect(step_time(page)).to_have_text(text_of(scenario))
+    page.emulate_media(color_scheme="dark")
+    page.get_by_role("tab", name="Network").click()
+    expect(page).to_have_url(re.compile("tab=Network"))
+    for route in held:
+        route.continue_()
+    assert len(held) == 1
+    expect(handle(page, "mesh_rows")).to_have_attribute("aria-valuetext", "2")
+    expect(handle(page, "mesh_cols_slider")).to_have_attribute("aria-valuetext", "8")
+    expect(step_time(page)).to_have_text(text_of(scenario))
+    assert one.complaints == []
+
+
 def test_a_bad_link_is_said_and_put_right(visit: Visits) -> None:
     one = visit()
     page = one.open("/simulate?v=1&case=9&gpus=4&colour=red&ptp_bandwidth_gb_per_s=fast")
