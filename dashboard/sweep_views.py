@@ -35,7 +35,7 @@ from triosim.figures.sweep_heatmap import sweep_heatmap
 from triosim.figures.text import digits
 from triosim.hardware import load_gpu
 from triosim.sweep import METRICS, Point
-from triosim.sweep.found import best_of
+from triosim.sweep.found import best_of, without_effect
 from triosim.train import TrainScenario
 
 TABLE_PX, SKELETON_PX = 420, 300
@@ -108,6 +108,8 @@ def _metric(asked: Asked) -> str:
 
 def _best(asked: Asked, run: Run, points: Sequence[Point], metric: str) -> None:
     found = counts(points)
+    if not run.running:
+        _say_idle(asked, points)
     said = ", ".join(f"{count:,} {COUNTED[name]}" for name, count in found.items())
     best = best_of(points, metric)
     if best is None:
@@ -121,6 +123,14 @@ def _best(asked: Asked, run: Run, points: Sequence[Point], metric: str) -> None:
         f"{which} {plain(known.text)}: **{value} {known.unit}**".rstrip()
         + f" with {plain(settings_text(asked.fields, best))}. {said}."
     )
+
+
+def _say_idle(asked: Asked, points: Sequence[Point]) -> None:
+    """What changes nothing, or a flat line would look like a fault."""
+    idle = without_effect(points)
+    for field in asked.fields:
+        if field.name in idle:
+            st.caption(f"{plain(field.short)}: this changes nothing in these steps.")
 
 
 def _tabs(asked: Asked, run: Run, points: Sequence[Point], metric: str) -> dict[str, Figure]:

@@ -113,6 +113,15 @@ def test_a_point_is_the_step_that_it_stands_for(sweep_page: Open) -> None:
     assert "4 fit, 2 have no answer" in text
 
 
+def test_what_changes_nothing_is_said(sweep_page: Open) -> None:
+    """Without context parallelism, its kinds are one."""
+    at = settled(sweep_page(**link_to(SMALL, {"gpus": "8, 16", "context": "ring, ulysses"})))
+    text = shown(at)
+    assert "4 fit" in text
+    assert "Context parallelism: this changes nothing in these steps." in text
+    assert text.count("changes nothing") == 1
+
+
 def test_a_recorded_step_has_fields_of_its_own(sweep_page: Open) -> None:
     link = link_to(FIRST, {"ptp_bandwidth_gb_per_s": "10 to 40 x2"})
     at = settled(sweep_page(**link, drawn="Table"))

@@ -9,6 +9,7 @@ import triosim as ts
 from triosim.cli import main
 from triosim.sweep import METRICS, SweepSpec, run_points
 from triosim.sweep import run as running
+from triosim.sweep.found import without_effect
 
 
 class Counting(Executor):
@@ -79,6 +80,18 @@ def test_what_does_not_fit_is_no_best():
     assert tight.reason.startswith("does not fit: needs ")
     assert found.best("step_ms") == wide
     assert found.pareto() == [wide]
+
+
+def test_what_changes_nothing_is_named(small):
+    """Ring or Ulysses: that is one thing without context parallelism."""
+    orders = {"context": ["ring", "ulysses"]}
+    assert without_effect(ts.sweep(small, orders).points) == ["context"]
+    assert without_effect(ts.sweep(small, {**orders, "gpus": [8, 16]}).points) == ["context"]
+    # In one of two rows it does change something.
+    assert without_effect(ts.sweep(small, {**orders, "cp": [1, 2]}).points) == []
+    # One value compares with nothing, and neither does what has no answer.
+    assert without_effect(ts.sweep(small, {"context": ["ring"]}).points) == []
+    assert without_effect(ts.sweep(small, {"tp": [1, 3, 5]}).points) == []
 
 
 def test_pareto_has_no_point_that_another_beats(small):
@@ -158,6 +171,7 @@ def test_the_command(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.err == ""
     assert "1 point of 3 left out" in shown.out
+    assert "changes nothing" not in shown.out
     assert (tmp_path / "points.csv").read_text().startswith("gpus,step_ms,")
     assert main(["sweep", str(path), "--json", "-"]) == 0
     shown = capsys.readouterr()
@@ -166,6 +180,13 @@ def test_the_command(tmp_path, capsys):
     assert points[1]["metrics"]["step_ms"] == alone
     assert main(["sweep", str(path), "--metric", "speed"]) == 2
     assert "--metric speed: must be one of step_ms" in capsys.readouterr().err
+
+
+def test_the_command_says_what_changes_nothing(tmp_path, capsys):
+    path = tmp_path / "spec.toml"
+    path.write_text('[scenario]\nlayers = 2\n[sweep]\ncontext = ["ring", "ulysses"]\n')
+    assert main(["sweep", str(path), "--quiet"]) == 0
+    assert "context: this changes nothing in these steps." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

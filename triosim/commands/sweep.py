@@ -21,7 +21,7 @@ from triosim.export.files import write_atomically
 from triosim.export.table import to_csv
 from triosim.sweep import Point, SweepResult, read_spec, sweep
 from triosim.sweep.cluster import connect
-from triosim.sweep.found import metric_named
+from triosim.sweep.found import metric_named, without_effect
 
 EXAMPLES = """examples:
   python -m triosim sweep spec.toml
@@ -125,6 +125,8 @@ def _summary(result: SweepResult, metric: str) -> str:
     lines = ["  ".join(map(str.rjust, row, widths)) for row in (head, *rows)] if rows else []
     if len(rated) > LISTED:
         lines.append(f"... and {counted(len(rated) - LISTED, 'more point')}")
+    idle = without_effect(result.points)
+    lines += [f"{name}: this changes nothing in these steps." for name in names if name in idle]
     left_out = _reasons(result.points)
     if left_out:
         total = sum(left_out.values())

@@ -106,6 +106,23 @@ def best_of(points: Sequence[Point], metric: str) -> Point | None:
     return min(rated, key=lambda pair: pair[0])[1] if rated else None
 
 
+def without_effect(points: Sequence[Point]) -> list[str]:
+    """The fields that change no metric of any step, as far as steps have answers."""
+    answered = [point for point in points if point.problem is None]
+    return [name for name in (answered[0].settings if answered else ()) if _idle(name, answered)]
+
+
+def _idle(name: str, points: Sequence[Point]) -> bool:
+    alike: dict[str, list[Point]] = {}
+    for point in points:
+        others = {other: value for other, value in point.settings.items() if other != name}
+        alike.setdefault(repr(others), []).append(point)
+    groups = [group for group in alike.values() if len(group) > 1]
+    return bool(groups) and all(
+        point.metrics == group[0].metrics for group in groups for point in group
+    )
+
+
 def pareto_of(points: Sequence[Point], cost: str, gain: str) -> list[Point]:
     """Feasible points that none beats in both metrics, the best in `cost` first."""
     signs = [1.0 if metric_named(name).less_is_better else -1.0 for name in (cost, gain)]
