@@ -47,6 +47,7 @@ def choose(field: Any, option: Any, *, typed: str = "") -> None:
     until(partial(api.expect(option).to_have_count, 0), take)
 
 
-def middle(box: dict[str, float]) -> tuple[float, float]:
-    """The point in the middle of a box."""
+def middle(box: dict[str, float] | None) -> tuple[float, float]:
+    """The point in the middle of the box of something that is drawn."""
+    assert box is not None
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

@@ -20,8 +20,9 @@ CENTRES = """all => all.map(point => {
 
 def widest(bars: Any) -> dict[str, float]:
     """The box of the widest bar of a trace."""
-    boxes = [bars.nth(i).bounding_box() for i in range(bars.count())]
-    return max((box for box in boxes if box), key=lambda box: box["width"])
+    boxes = [box for i in range(bars.count()) if (box := bars.nth(i).bounding_box())]
+    assert boxes
+    return max(boxes, key=lambda box: box["width"])
 
 
 def says(page: Any, text: str | re.Pattern[str]) -> Callable[..., None]:
