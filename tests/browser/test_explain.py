@@ -84,6 +84,7 @@ def test_a_click_on_a_raster_explains_what_is_there(patient_visit: Visits) -> No
 
     def first_of_last_stage() -> tuple[float, float]:
         boxes = points.evaluate_all(CENTRES)
+        assert boxes
         lowest = max(y for y, _ in boxes)
         return min(x for y, x in boxes if lowest - y < 1), lowest
 
