@@ -54,6 +54,24 @@ def test_predict_commit_reveal_and_play(visit: Visits) -> None:
     assert hosts == {one.address.removeprefix("http://")}
 
 
+def test_a_slider_that_moves_quickly_stays_connected(visit: Visits) -> None:
+    one = visit()
+    page = go(one, "/lab_tensor")
+    page.get_by_role("button", name="Show me").click()
+    page.locator(CHART).first.wait_for(timeout=PATIENCE_MS)
+    page.locator("input[type=range]").first.focus()
+    for _ in range(20):
+        page.keyboard.press("Home")
+        for _ in range(4):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(350)  # runs end in between, and the next ones are cut short
+    app = page.locator(".stApp")
+    expect(app).to_have_attribute("data-test-script-state", "notRunning")
+    expect(app).to_have_attribute("data-test-connection-state", "CONNECTED")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert one.complaints == []
+
+
 def test_enter_commits_and_a_link_opens_another_question(visit: Visits) -> None:
     one = visit()
     page = go(one, "/lab_pipeline?v=1&pipeline_q=P2&p2_schedule=gpipe")
