@@ -138,7 +138,7 @@ def chosen(settings: Mapping[str, Setting]) -> Parameters:
     return {
         name: parameter_of(value)
         for name, value in seen.items()
-        if value not in (settings[name].default, None)
+        if value not in (settings[name].default, None, "")
     }
 
 

@@ -53,8 +53,8 @@ def sidebar(traces: Sequence[str]) -> Controls:
         controls.put("trace", lambda s: _select(s, traces))
         controls.put("case", _case)
         taken_on = _gpu_of_trace(controls.values["trace"])
-        own = f"{taken_on or 'as traced'} (the trace's own)"
-        controls.put("gpu", lambda s: named(s, s.choices, own))
+        said = f"The trace says: {taken_on or 'nothing'}."
+        controls.put("gpu", lambda s: named(s, s.choices, "as traced", help=said))
         controls.put("gpus", lambda s: number_with_slider(s, GPU_MARKS, step=1))
         _network(controls)
         controls.put(
@@ -145,9 +145,9 @@ def _algorithm(setting: Setting, topology: str | None) -> str | None:
     """What stands for nothing chosen needs no second entry."""
     implied = "ring" if topology is None else AUTO
     if st.session_state.get(setting.name) == implied:
-        st.session_state[setting.name] = None
-    shown = "ring, as TrioSim has it" if topology is None else "auto: the cheapest for each size"
-    return named(setting, [name for name in setting.choices if name != implied], shown)
+        st.session_state[setting.name] = ""
+    usual = "TrioSim's ring; on other networks the cheapest"
+    return named(setting, [name for name in setting.choices if name != implied], usual)
 
 
 def _more(controls: Controls) -> None:
@@ -168,9 +168,8 @@ def _more(controls: Controls) -> None:
     controls.put("stage_cut", lambda s: radio(s, s.choices))
     own = _batch_of_trace(controls.values["trace"])
     controls.put("batch_size", lambda s: optional(s, own, "Empty: what the trace says."))
-    taken_on = _gpu_of_trace(controls.values["trace"])
-    says = f"{taken_on or 'unknown'} (the trace says)"
-    controls.put("trace_gpu", lambda s: named(s, s.choices, says))
+    said = f"The trace says: {_gpu_of_trace(controls.values['trace']) or 'nothing'}."
+    controls.put("trace_gpu", lambda s: named(s, s.choices, "as the trace says", help=said))
     controls.put("fold", toggle)
 
 

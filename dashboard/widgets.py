@@ -113,16 +113,22 @@ def optional(setting: Setting, absent: int | None, help_text: str) -> int | None
 
 
 def named(setting: Setting, names: Sequence[str], absent: str, **more: Any) -> str | None:
-    """One of some names, or None, which is shown as what it stands for."""
-    return st.selectbox(
+    """One of some names, or None, which is shown as what it stands for: in the same words always.
+
+    A browser sends an entry by its words, so others would be another entry. Streamlit takes a
+    widget whose state is None as one without a default, so that is an empty text here.
+    """
+    if st.session_state.get(setting.name, "") is None:
+        st.session_state[setting.name] = ""
+    chosen: str = st.selectbox(
         setting.label,
-        (None, *names),
+        ("", *names),
         key=setting.name,
         format_func=lambda name: name or absent,
-        placeholder=absent,
         bind="query-params",
         **more,
     )
+    return chosen or None
 
 
 def text(setting: Setting, placeholder: str, **more: Any) -> str | None:

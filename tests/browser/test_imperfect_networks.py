@@ -100,3 +100,34 @@ def test_a_typed_network_that_is_none_is_said_beside_its_list(visit: Visits) -> 
     choose(page, "Network", "switch")
     expect(alert).to_have_count(0)
     expect(page.get_by_role("heading").first).to_contain_text("4 GPUs on switch")
+
+
+def test_the_entry_for_the_usual_stays_it_through_other_choices(visit: Visits) -> None:
+    """What it stands for changes with the trace and with the network; what it says does not."""
+    page = visit().open("/simulate?v=1&gpus=4")
+    wrong = page.get_by_test_id("stAlert")
+    heading = page.get_by_role("heading").first
+    for trace in ("bert-base", "convnet"):
+        choose(page, "Trace", trace)
+        expect(page).to_have_url(re.compile(f"trace={trace}"))
+        expect(heading).to_contain_text(trace)
+    usual = "TrioSim's: a ring, or a chain"
+    for network in ("ring", usual, "ring"):
+        choose(page, "Network", network)
+    algorithm = page.get_by_role("combobox", name="All-reduce algorithm")
+    expect(algorithm).to_have_value("TrioSim's ring; on other networks the cheapest")
+    choose(page, "Network", usual)
+    page.get_by_text("optical", exact=True).click()
+    expect(page).to_have_url(re.compile("interconnect=optical"))
+    page.get_by_text("electrical", exact=True).click()
+    expect(page.get_by_role("combobox", name="Network")).to_have_value(usual)
+    choose(page, "Network", usual)
+    choose(page, "GPU type", "as traced")
+    number = page.get_by_role("spinbutton", name="Link latency")
+    number.fill("1")
+    number.press("Enter")
+    expect(page).to_have_url(re.compile("latency_us=1"))
+    scenario = Scenario(case=2, gpus=4, trace_dir="sample_trace/convnet", latency_us=1)
+    expect(step_time(page)).to_have_text(text_of(scenario))
+    assert parse_qs(urlsplit(page.url).query) == parse_qs(query(scenario))
+    expect(wrong).to_have_count(0)
