@@ -106,6 +106,19 @@ def default_batch(sequence: int) -> int:
     return max(1, DEFAULT_TOKENS // sequence)
 
 
+def _check_limits(known: Mapping[str, Any]) -> None:
+    """As `Limits` does, in the units and words of the page."""
+    for field, name in (
+        ("cost", "find_cost"),
+        ("energy_kwh", "find_energy"),
+        ("days", "find_days"),
+    ):
+        for needed in ("find_tokens", "find_price") if field == "cost" else ("find_tokens",):
+            if known[name] is not None and not known[needed]:
+                problem = f"needs {SETTINGS[needed].label} as well"
+                raise ConfigError(field, f"{known[name]:.15g}", problem)
+
+
 def question_of(values: Mapping[str, Any]) -> Question:
     """What the controls ask; raises `ConfigError` naming the engine's field."""
     known = {name: values.get(name, setting.default) for name, setting in SETTINGS.items()}
@@ -120,6 +133,7 @@ def question_of(values: Mapping[str, Any]) -> Question:
         precision=known["find_precision"],
     )
     tokens, energy = known["find_tokens"], known["find_energy"]
+    _check_limits(known)
     limits = Limits(
         memory_gib=known["find_memory"],
         tokens=None if tokens is None else tokens * 1e9,

@@ -64,8 +64,6 @@ def _start(question: Question, run: Run | None) -> None:
         raise run.bug
     if run is not None and run.problem is not None:
         on_top(plain(str(run.problem)), "The search ended", beside=False)
-    if run is not None and run.state is State.STOPPED:
-        st.caption("Stopped.")
     st.markdown(
         "Every way to lay the model out over these GPUs: data parallel (replicated or sharded), "
         "context, tensor, pipeline and expert parallel. For each one the best micro-batch, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -147,12 +148,15 @@ def read_address(arrived: bool) -> None:
     """Note what is wrong with the address and put it right, before the first widget."""
     if arrived:
         st.session_state[_BASE] = st.query_params.get(BASE, "")
-    put_right("sweep", read_sweep(here()), BOUND, arrived=arrived)
+    put_right("sweep", read_sweep(here(), own=not arrived), BOUND, arrived=arrived)
 
 
-def read_sweep(raw: Raw) -> Link:
-    """What an address means; parts that are not accepted count as absent, with a sentence each."""
-    link = read_parameters(raw, value_of)
+def read_sweep(raw: Raw, *, own: bool = False) -> Link:
+    """What an address means; parts that are not accepted count as absent, with a sentence each.
+
+    `own` says that the page's widgets wrote it: a number out of range is then theirs to answer.
+    """
+    link = read_parameters(raw, partial(value_of, own=own))
     values, parameters = dict(link.values), dict(link.parameters)
     wrong = list(link.rejected)
 
@@ -213,7 +217,7 @@ def _options(name: str, text: str, legal: Sequence[str]) -> tuple[str, ConfigErr
     return left, ConfigError(name, ", ".join(wrong), f"must be of {', '.join(legal)}")
 
 
-def value_of(name: str, texts: Sequence[str]) -> Any:
+def value_of(name: str, texts: Sequence[str], *, own: bool = False) -> Any:
     """The value of a parameter by itself; raises `ConfigError`."""
     if name in _OWN:
         if len(texts) != 1:
@@ -222,7 +226,7 @@ def value_of(name: str, texts: Sequence[str]) -> Any:
             legal = f"must have at most {MAX_TEXT:,} characters"
             raise ConfigError(name, f"{texts[0][:20]}...", legal)
         return texts[0]
-    return setting_value(BOUND.get(name), name, texts, own=False, longest=MAX_TEXT)
+    return setting_value(BOUND.get(name), name, texts, own=own, longest=MAX_TEXT)
 
 
 def keep(vary: Sequence[str | None], over: Sequence[str | None]) -> None:

@@ -14,6 +14,8 @@ from triosim.errors import TrioSimError
 from triosim.figures.validation import source_errors
 from triosim.validation import Source, load_source, source_names
 
+PERCENT = {"mean error": "%.1f", "bias": "%+.1f", "asked for": "%.1f", "asked bias": "\u00b1%.1f"}
+
 
 def all_tab() -> None:
     """What is known so far; on request the rest, one source after the other."""
@@ -51,10 +53,8 @@ def _overview(lines: list[dict[str, object]], actions: st.delta_generator.DeltaG
         height="content",
         placeholder="",
         column_config={
-            name: st.column_config.NumberColumn(
-                format="%.1f %%" if "bias" not in name else "%+.1f %%"
-            )
-            for name in ("mean error", "bias", "asked for", "asked bias")
+            name: st.column_config.NumberColumn(format=f"{number} %%")
+            for name, number in PERCENT.items()
         },
     )
     st.caption(

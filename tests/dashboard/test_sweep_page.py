@@ -365,8 +365,9 @@ def test_limits_leave_layouts_out(sweep_page: Open) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"find_days": "3"}, "Days at most 3.0: needs tokens"),
-        ({"find_cost": "3", "find_tokens": "1"}, "Cost of the run at most 3.0: needs gpu"),
+        ({"find_days": "3"}, "Days at most 3: needs Tokens of the run (billion) as well."),
+        ({"find_energy": "7"}, "Energy at most 7: needs Tokens of the run (billion) as well."),
+        ({"find_cost": "3", "find_tokens": "1"}, "Cost of the run at most 3: needs Price"),
         ({"find_micro": "two"}, "Micro-batches to try two: must be whole numbers"),
     ],
 )
@@ -380,6 +381,13 @@ def test_a_wrong_search_is_a_sentence_at_its_control(
 def test_a_search_of_too_many_layouts_is_refused() -> None:
     with pytest.raises(ConfigError, match=f"stops at {MAX_LAYOUTS:,}"):
         question_of({"find_gpus": 1024, "find_model": "mixtral-8x7b"})
+
+
+def test_a_number_that_is_refused_is_no_fault_of_a_link(sweep_page: Open) -> None:
+    at = sweep_page(v="1", **FIND)
+    at.number_input(key="find_gpus").set_value(0.0).run()
+    assert "must be a whole number from 1" in str([error.value for error in at.error])
+    assert "in this link" not in str([box.value for box in (*at.warning, *at.info)])
 
 
 def test_a_spec_is_its_own_key() -> None:

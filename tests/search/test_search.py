@@ -195,7 +195,7 @@ def test_one_host_is_not_across_hosts(base):
 @pytest.mark.parametrize(
     ("flag", "value", "legal"),
     [
-        ("--most-cost", "5", "needs tokens: of how long a run"),
+        ("--most-cost", "5", "5: needs tokens as well, how many the run has"),
         ("--recompute-modes", "foo", "must be none, full"),
         ("--schedules", "foo", "must be one of gpipe"),
         ("--micro-batch-sizes", "1,0", "must be a whole number from 1 to 1,073,741,824"),

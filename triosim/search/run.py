@@ -70,9 +70,10 @@ class Limits:
                 object.__setattr__(self, name, number(name, value, 0, 1e30))
         for name in ("cost", "energy_kwh", "days"):
             if getattr(self, name) is not None and not self.tokens:
-                raise ConfigError(name, getattr(self, name), "needs tokens: of how long a run")
+                problem = "needs tokens as well, how many the run has"
+                raise ConfigError(name, f"{getattr(self, name):.15g}", problem)
         if self.cost is not None and not self.gpu_hour_price:
-            raise ConfigError("cost", self.cost, "needs gpu_hour_price beside it")
+            raise ConfigError("cost", f"{self.cost:.15g}", "needs gpu_hour_price as well")
 
     def most_step_s(self, base: TrainScenario, tokens_per_step: int) -> float:
         """The longest step that is allowed: all three grow with it alone."""
