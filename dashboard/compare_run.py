@@ -8,9 +8,10 @@ from functools import cached_property
 
 from dashboard.compare_text import setting_text, setting_value
 from dashboard.computed import result_of
-from dashboard.links import label_of
+from dashboard.links import named
 from dashboard.names import name_of
 from dashboard.train_run import answer_to
+from dashboard.train_settings import in_labels
 from triosim.compare import Comparison, compare
 from triosim.errors import ConfigError, TrioSimError
 from triosim.figures.compare_colours import LETTERS
@@ -40,9 +41,8 @@ def _step(letter: str, scenario: AnyScenario) -> Step:
     try:
         result = simulated(scenario)
     except TrioSimError as error:
-        return Step(
-            letter=letter, scenario=scenario, name=name, result=None, problem=_sentence(error)
-        )
+        problem = _sentence(error, scenario)
+        return Step(letter=letter, scenario=scenario, name=name, result=None, problem=problem)
     return Step(letter=letter, scenario=scenario, name=name, result=result)
 
 
@@ -56,8 +56,10 @@ def simulated(scenario: AnyScenario) -> Result:
     return result_of(scenario)
 
 
-def _sentence(error: TrioSimError) -> str:
-    return error.named(label_of(error.field)) if isinstance(error, ConfigError) else str(error)
+def _sentence(error: TrioSimError, scenario: AnyScenario) -> str:
+    if not isinstance(error, ConfigError):
+        return str(error)
+    return in_labels(error) if isinstance(scenario, TrainScenario) else named(error)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from dashboard import bound, complaints
 from dashboard.described import MAX_TEXT
 from dashboard.numbers import say_refused
 from dashboard.plain import plain
-from dashboard.train_settings import SETTINGS, control_of
+from dashboard.train_settings import SETTINGS, control_of, in_labels
 from triosim.errors import ConfigError, TraceFormatError, TrioSimError
 
 
@@ -64,15 +64,16 @@ class Controls:
             for name in names:
                 widget = bound.choice if SETTINGS[name].kind == "choice" else bound.number
                 self.values[name] = widget(SETTINGS[name], **more.get(name, {}))
-        self.slots |= dict.fromkeys(names, say_refused(*names))
+        say_refused(*names)
+        # What one of them is refused for is not lost where the plan is wrong in another.
+        self.slots |= dict.fromkeys(names, st.empty())
 
     def complain(self, error: TrioSimError) -> None:
         """Put the sentence beside the control that caused it, or where the result would be."""
         name, sentence = "", plain(str(error))
         if isinstance(error, ConfigError):
             name = control_of(error.field)
-            label = SETTINGS[name].plain_label if name else error.field
-            sentence = plain(error.named(label.partition(":")[0]))
+            sentence = plain(in_labels(error))
         elif isinstance(error, TraceFormatError):
             name = "recorded"
         slot = self.slots.get(name)

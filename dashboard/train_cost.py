@@ -25,7 +25,7 @@ def run_tab(result: TrainResult) -> None:
     if result.scenario.prefill:
         st.info("A prefill trains nothing: switch it off for a whole run.")
         return
-    if result.scenario.trace_dir is not None and result.plan.seq == 1:
+    if not result.plan.in_tokens:
         st.info("This recorded step does not say how many tokens a sample has.")
         return
     optimum = _optimum(result)

@@ -28,6 +28,7 @@ def headline(answer: Answer) -> None:
     result, band = answer.result, answer.band
     peak, batches = result.peak_flops / 1e12, result.plan.microbatches
     prefill = result.scenario.prefill
+    gpus, in_tokens = result.scenario.gpus, result.plan.in_tokens
     show_cards(
         (
             (
@@ -37,9 +38,10 @@ def headline(answer: Answer) -> None:
                 "stack's constants",
             ),
             (
-                "Tokens/s per GPU",
-                f"{result.tokens_per_s_per_gpu:,.0f}",
-                f"{counted(result.plan.global_batch, 'sequence')}{'' if prefill else ' a step'}, "
+                f"{'Tokens' if in_tokens else 'Samples'}/s per GPU",
+                f"{result.tokens_per_s_per_gpu if in_tokens else result.samples_per_s / gpus:,.0f}",
+                f"{counted(result.plan.global_batch, 'sequence' if in_tokens else 'sample')}"
+                f"{'' if prefill else ' a step'}, "
                 f"{batches:,} micro-batch{'' if batches == 1 else 'es'}",
             ),
             (

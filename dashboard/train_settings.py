@@ -17,6 +17,7 @@ from dashboard.settings import choice_setting as _choice
 from dashboard.settings import number_setting as _number
 from dashboard.settings import switch_setting as _switch
 from dashboard.settings import text_setting as _text
+from triosim.errors import ConfigError
 from triosim.hardware import gpu_names
 from triosim.hardware.stacks import RANGED, SHARES, stack_names
 from triosim.network.topology.describe import GENERIC
@@ -195,11 +196,28 @@ SETTINGS: Mapping[str, Setting] = {
 _CONTROLS: Mapping[str, str] = {field: name for name, field in FIELDS.items()}
 # Where the engine names something that no control is called.
 _ALSO: Mapping[str, str] = {
-    "microbatches": "batch", "stages": "pp", "topology": "machine", "origin": "origin",
-    "shape": "shape", "described": "described", "constants": next(iter(CONSTANTS)),
+    "topology": "machine", "origin": "origin", "shape": "shape", "described": "described",
+    "constants": next(iter(CONSTANTS)),
 }  # fmt: skip
 
 
 def control_of(field: str) -> str:
     """The control of a field of `TrainScenario`; "" where the page has none."""
     return _CONTROLS.get(field) or _ALSO.get(field, "")
+
+
+def label_of(field: str) -> str:
+    """The label of a field's control, without its unit and what it explains; else the field."""
+    name = control_of(field)
+    return SETTINGS[name].plain_label.partition(":")[0] if name else field
+
+
+def shown_value(value: object) -> object:
+    """A switch as it stands on the page, anything else as it is."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
+
+
+def in_labels(error: ConfigError) -> str:
+    """The sentence with the labels of controls, and switches as they stand."""
+    shown = ConfigError(error.field, shown_value(error.value), error.rule, error.near)
+    return shown.named(label_of(error.field), label_of)

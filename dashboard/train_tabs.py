@@ -12,7 +12,7 @@ from dashboard.timeline import show, style
 from dashboard.train_constants import constants_table
 from dashboard.train_head import signed
 from dashboard.train_run import changes_for
-from dashboard.train_settings import SETTINGS, control_of
+from dashboard.train_settings import control_of, label_of, shown_value
 from triosim.analysis.breakdown import CLASSES
 from triosim.export.table import to_csv
 from triosim.figures.text import bytes_text, share_text, time_text, words
@@ -112,12 +112,9 @@ def _in_words(settings: dict[str, object]) -> str:
     """Changes by the labels of their controls; what only follows from them is left out."""
     said = []
     for field, value in settings.items():
-        name = control_of(field)
-        if value is None or not name:
+        if value is None or not control_of(field):
             continue
-        label = SETTINGS[name].plain_label.partition(":")[0]
-        shown = {True: "on", False: "off"}.get(value, value) if isinstance(value, bool) else value
-        said.append(f"{label} {shown}")
+        said.append(f"{label_of(field)} {shown_value(value)}")
     return ", ".join(said)
 
 

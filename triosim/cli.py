@@ -24,6 +24,7 @@ from triosim.commands import (
     simulate,
     sweep,
     train,
+    train_flags,
     validate,
 )
 from triosim.commands.output import FlagError, UnknownWordError, say
@@ -43,6 +44,7 @@ COMMANDS: Mapping[str, Callable[[Sequence[str]], None]] = {
     "validate": validate.run,
     "list": listing.run,
 }
+_OF_TRAINING = (train.run, search.run)  # whose flags are the fields of a `TrainScenario`
 # Flags of the commands that are shorter than what they set.
 SHORTER = {
     "operation": "op",
@@ -65,9 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FlagError as error:
         return _fail(2, str(error))
     except ConfigError as error:
-        flag = SHORTER.get(error.field, error.field).replace("_", "-")
-        shown = '""' if error.value == "" else error.value
-        return _fail(2, ConfigError(error.field, shown, error.problem).named(f"--{flag}"))
+        return _fail(2, _in_flags(error, train_flags.flag_of if run in _OF_TRAINING else str))
     except TrioSimError as error:
         return _fail(1, str(error))
     except OSError as error:
@@ -78,6 +78,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _fail(status: int, sentence: str) -> int:
     say(sentence)
     return status
+
+
+def _in_flags(error: ConfigError, other: Callable[[str], str]) -> str:
+    """The sentence with flags, and the value as it is typed."""
+    value = error.value
+    if value is None or isinstance(value, bool):
+        value = str(value).lower()
+    elif value == "":
+        value = '""'
+    flag = SHORTER.get(error.field, error.field).replace("_", "-")
+    return ConfigError(error.field, value, error.rule, error.near).named(f"--{flag}", other)
 
 
 def _meant(error: UnknownWordError) -> str:

@@ -11,6 +11,11 @@ Every message is one sentence: what is wrong, the value, what would be right.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
+
+_FIELD = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+
 
 class TrioSimError(Exception):
     """The root: front ends catch this and nothing else."""
@@ -20,18 +25,29 @@ class ConfigError(TrioSimError, ValueError):
     """A setting is outside its legal range.
 
     `field` is the name in `Scenario`, so that a front end can put its own name for it (a flag, the
-    label of a slider) in front of `problem`.
+    label of a slider) in front of `problem`: the `rule`, and the legal values `near` this one. They
+    are apart for where another setting stands for this one.
     """
 
-    def __init__(self, field: str, value: object, problem: str) -> None:
-        super().__init__(field, value, problem)
+    def __init__(self, field: str, value: object, rule: str, near: Sequence[int] = ()) -> None:
+        super().__init__(field, value, rule, near)
         self.field = field
         self.value = value
-        self.problem = problem
+        self.rule = rule
+        self.near = near
 
-    def named(self, name: str) -> str:
-        """The sentence with the front end's `name` for the setting."""
-        return f"{name} {_on_one_line(self.value)}: {self.problem}."
+    @property
+    def problem(self) -> str:
+        legal = " or ".join(f"{value:,}" for value in self.near)
+        return f"{self.rule}; {legal} would do" if legal else self.rule
+
+    def named(self, name: str, other: Callable[[str], str] = str) -> str:
+        """The sentence with the front end's `name` for the setting.
+
+        `other` is its name for another one; words without an underscore could be English as well.
+        """
+        problem = _FIELD.sub(lambda word: other(word[0]), self.problem)
+        return f"{name} {on_one_line(self.value)}: {problem}."
 
     def __str__(self) -> str:
         return self.named(self.field)
@@ -54,7 +70,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def _on_one_line(value: object, limit: int = 80) -> str:
+def on_one_line(value: object, limit: int = 80) -> str:
     """A value as a person would write it, however long or odd it is."""
     try:
         text = str(value)

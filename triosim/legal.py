@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from triosim.errors import ConfigError
+from triosim.errors import ConfigError, on_one_line
 
 SCHEMA_VERSION = 1
 SPEEDS = (1e-3, 1e3)
@@ -41,6 +41,15 @@ def number(name: str, value: object, low: float, high: float) -> float:
     return found
 
 
+def number_of(name: str, entry: object, value: object, low: float, high: float) -> float:
+    """A number in a range, of one entry of several; the sentence has the entry as it is typed."""
+    try:
+        return number(name, value, low, high)
+    except ConfigError as error:
+        said = on_one_line(value).removesuffix(".0")
+        raise ConfigError(name, f"{entry}={said}", error.rule) from None
+
+
 def rank_speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
     """Ranks that are not at full speed, as sorted pairs; None where all are."""
     if given is None:
@@ -53,7 +62,7 @@ def rank_speeds(given: Any, gpus: int) -> tuple[tuple[int, float], ...] | None:
     for rank, speed in pairs:
         if isinstance(rank, bool) or rank not in range(gpus):
             raise ConfigError("rank_speed", rank, f"ranks go from 0 to {gpus - 1}")
-        speeds[int(rank)] = number("rank_speed", speed, *SPEEDS)
+        speeds[int(rank)] = number_of("rank_speed", rank, speed, *SPEEDS)
     return tuple((rank, speed) for rank, speed in sorted(speeds.items()) if speed != 1) or None
 
 

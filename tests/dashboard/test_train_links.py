@@ -131,7 +131,6 @@ def test_every_field_of_the_scenario_has_a_control() -> None:
     assert set(FIELDS.values()) | {"constants"} == known
     assert all(control_of(field) for field in known)
     assert set(CONSTANTS.values()) == set(RANGED)
-    assert control_of("microbatches") == "batch"
     assert control_of("schema_version") == ""
 
 

@@ -64,7 +64,7 @@ def test_an_uploaded_config_is_trained(train_page: Open) -> None:
         (json.dumps({**CONFIG, "hidden_size": -1}), "config.json, hidden\\_size -1: must be"),
         (
             json.dumps({**CONFIG, "num_hidden_layers": 10**9}),
-            "config.json, layers 1000000000: must",
+            "config.json, num\\_hidden\\_layers 1000000000: must be at most",
         ),
         ("[" * 100_000, "config.json (no JSON): cannot be read"),
     ],

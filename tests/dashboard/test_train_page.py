@@ -113,6 +113,18 @@ def test_every_tab_opens(train_page: Open, tab: str, layout: dict[str, str]) -> 
         ({"shard": "5"}, "dp\\_shard 5: must divide the 8 GPUs"),
         ({"batch": "7"}, "Global batch 7: must be a multiple of 16"),
         ({"pp": "2", "pipeline": "interleaved", "chunks": "40"}, "Virtual stages per stage 40:"),
+        (
+            {"pp": "4", "pipeline": "interleaved", "batch": "20"},
+            "Global batch 20: makes 5 micro-batches of 2 on each of 2 data-parallel ranks; "
+            "interleaved on 4 stages needs a multiple of 4 (or fewer than that); 16 or 32 would do",
+        ),
+        ({"world": "24", "pp": "3", "pipeline": "dualpipe"}, "pp 3: dualpipe needs an even number"),
+        ({"model": "deepseek-v3", "layers": "2"}, "Layers 2: must be at least 3, for the first 3"),
+        (
+            {"tp": "2", "async_tp": "true"},
+            "Async TP on: overlaps the transfers of Sequence parallel, which is off.",
+        ),
+        ({"slow": "3=0.0001"}, "Slow GPUs 3=0.0001: must be a number from 0.001 to 1000"),
         ({"replicate": "8", "shard": "1", "zero": "3"}, "ZeRO stage 3: needs dp\\_shard"),
         ({"heads": "7"}, "Heads 7: must divide hidden"),
         ({"top_k": "2"}, "Experts per token 2: needs experts"),
@@ -150,6 +162,30 @@ def test_a_plan_that_cannot_be_is_a_sentence_at_its_control(
     # Beside the control, and on top for where the sidebar is closed.
     assert [error.value.startswith(sentence) for error in at.sidebar.error] == [True]
     assert at.main.error[0].value.startswith(f"No result: {sentence}")
+
+
+def test_a_batch_that_nobody_set_is_said_by_its_label(train_page: Open) -> None:
+    """Its control is folded away as long as it is empty, so that the sentence stands on top."""
+    at = train_page(v="1", pp="4", pipeline="zb-h2")
+    assert at.main.error[0].value.startswith(
+        "No result: Global batch 16 (by default): makes 4 micro-batches of 2 on each of 2 "
+        "data-parallel ranks; zb-h2 on 4 stages needs at least 2 x 4 - 1; 28 would do."
+    )
+
+
+def test_a_step_of_pictures_is_shown_in_samples(train_page: Open) -> None:
+    at = train_page(v="1", origin="a recorded step", recorded="resnet50", recompute="none")
+    assert not at.exception
+    assert at.metric[1].label == "Samples/s per GPU"
+
+
+def test_two_numbers_beside_each_other_have_a_sentence_each(train_page: Open) -> None:
+    """GPT-3 has positions for 2,048 tokens; no micro-batch is empty."""
+    at = train_page(model="gpt3-13b", seq="8192")
+    at.number_input(key="micro").set_value(0.0).run()
+    said = " ".join(error.value for error in at.sidebar.error) + shown(at)
+    assert "Micro-batch 0: must be a whole number from 1" in said
+    assert "Sequence 8192: gpt3-13b has positions for 2048 tokens" in said
 
 
 def test_a_bad_link_is_said_on_the_page_and_the_rest_counts(train_page: Open) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from triosim.cli import main
 from triosim.network.topology.machines import load_machine
 from triosim.train import TrainScenario, train
 
+RESNET = Path(__file__).parents[2] / "sample_trace/resnet50"
 SMALL = [
     "train", "--layers", "2", "--hidden", "512", "--heads", "8", "--ffn", "1024", "--vocab", "4000",
     "--seq-len", "512", "--gpus", "4",
@@ -89,12 +91,37 @@ def test_what_does_not_fit_is_said_with_what_would(capsys):
     assert status == 0
     assert "does not fit" in captured.out
     assert "would fit" in captured.out
+    assert "None" not in captured.out
     assert "GiB too much" in captured.err
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (
+            ["--pp", "2", "--schedule", "interleaved", "--global-batch", "6"],
+            "--global-batch 6: makes 3 micro-batches of 1 on each of 2 data-parallel ranks; "
+            "interleaved on 2 stages needs a multiple of 2 (or fewer than that); 4 or 8 would do.",
+        ),
+        (
+            ["--pp", "2", "--schedule", "zb-h2"],
+            "--global-batch 4 (by default): makes 2 micro-batches of 1 on each of 2 data-parallel "
+            "ranks; zb-h2 on 2 stages needs at least 2 x 2 - 1; 6 would do.",
+        ),
+        (
+            ["--gpus", "24", "--pp", "3", "--schedule", "dualpipe"],
+            "--pp 3: dualpipe needs an even number; 2 or 4 would do.",
+        ),
+        (["--constants", "gemm=7"], "--constants gemm=7: must be a number from 1e-06 to 1."),
+        (["--rank-speed", "1=0"], "--rank-speed 1=0: must be a number from 0.001 to 1000."),
+        (
+            ["--async-tp", "true", "--tp", "2"],
+            "--async-tp true: overlaps the transfers of --sequence-parallel, which is off.",
+        ),
+        (
+            ["--dp-shard", "1", "--dp-replicate", "4", "--zero", "2"],
+            "--zero 2: needs --dp-shard of at least 2 to divide something over, it is 1.",
+        ),
         (["--tp", "3"], "--tp 3: must divide the 4 GPUs; nearest: 2 or 4."),
         (["--zero", "x"], "--zero x: must be one of none given, 0, 1, 2, 3."),
         (["--reshard", "maybe"], "--reshard maybe: must be true or false."),
@@ -110,3 +137,33 @@ def test_mistakes_are_one_sentence_and_status_2(capsys, words, sentence):
     assert (status, out) == (2, "")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_what_is_wrong_in_a_config_is_said_with_its_key(capsys, tmp_path):
+    config = tmp_path / "config.json"
+    for text, problem in (
+        ('{"model_type": "bert"}', "model_type bert: is not known; known are llama, mistral"),
+        (
+            '{"model_type": "llama"}',
+            "num_hidden_layers (missing): a config.json of llama must have it.",
+        ),
+    ):
+        config.write_text(text)
+        assert main(["train", "--config", str(config)]) == 2
+        assert f"--config {config}: {problem}" in capsys.readouterr().err
+
+
+def test_layers_that_a_named_model_needs(capsys):
+    assert main(["train", "--model", "deepseek-v3", "--layers", "2"]) == 2
+    assert (
+        "--layers 2: must be at least 3, for the first 3 layers of this model are dense."
+        in capsys.readouterr().err
+    )
+
+
+def test_a_step_of_pictures_has_samples_and_no_tokens(capsys):
+    assert main(["train", "--trace-dir", str(RESNET), "--gpus", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "dp_shard 2; 2 samples, micro-batches: 1" in out
+    assert "samples/s" in out
+    assert "token" not in out

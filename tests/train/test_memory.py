@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from triosim.train import TrainScenario, train
 from triosim.train.checks import run_train_checks
 from triosim.train.ran import run_of
 from triosim.train.recompute import Kept
@@ -252,6 +253,15 @@ def test_a_plan_that_does_not_fit_is_a_result_with_changes(step):
     assert best.peak_memory_gib <= 80
     again = step(model="llama3-8b", **{"gpus": 8, **best.settings})
     assert again.fits
+
+
+@pytest.mark.parametrize(
+    ("zero", "text"), [(None, "cp=2, dp_shard=4"), (1, "cp=2, dp_shard=4, zero=3")]
+)
+def test_a_change_says_no_defaults(zero, text):
+    """ZeRO's stage is said where it is not the one that the step had."""
+    result = train(TrainScenario(model="llama3-8b", gpus=8, zero=zero))
+    assert text in [change.text for change in result.changes_to_fit]
 
 
 @pytest.mark.parametrize("settings", [{}, {"gpus": 4, "pp": 2}, {"pp": 2, "schedule": "zb-h1"}])

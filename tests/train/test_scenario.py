@@ -60,8 +60,57 @@ def test_equal_spellings_are_equal_scenarios():
         ({"gpus": 12, "tp": 8}, "tp 8: must divide the 12 GPUs; nearest: 6 or 12"),
         ({"gpus": 8, "dp_shard": 3}, "dp_shard 3: .* nearest: 2 or 4"),
         ({"global_batch": 12}, "global_batch 12: must be a multiple of 8 .*; 8 or 16 would do"),
-        ({"pp": 64, "gpus": 64}, "pp 64: cuts 32 layers into 64 parts"),
-        ({"pp": 8, "chunks": 8, "schedule": "interleaved"}, "chunks 8: cuts 32 layers into 64"),
+        (
+            {"global_batch": 4},
+            r"global_batch 4: must be a multiple of 8 \(micro-batches of 1 on 8 data-parallel "
+            r"ranks\); 8 would do\.$",
+        ),
+        (
+            {"pp": 64, "gpus": 64},
+            r"^pp 64: cuts 32 layers into 64 parts; must be at most 34\.$",
+        ),
+        (
+            {"pp": 8, "chunks": 8, "schedule": "interleaved"},
+            r"^chunks 8: cuts 32 layers into 64 parts; must be at most 4\.$",
+        ),
+        (
+            {"pp": 32, "gpus": 32, "schedule": "zb-v"},
+            r"^pp 32: cuts 32 layers into 64 parts; must be at most 17\.$",
+        ),
+        (
+            {"pp": 4, "schedule": "interleaved", "global_batch": 10},
+            r"^global_batch 10: makes 5 micro-batches of 1 on each of 2 data-parallel ranks; "
+            r"interleaved on 4 stages needs a multiple of 4 \(or fewer than that\); 8 or 16 would "
+            r"do\.$",
+        ),
+        (
+            {"gpus": 2, "pp": 2, "schedule": "dualpipe", "micro_batch_size": 6, "global_batch": 30},
+            r"^global_batch 30: makes 5 micro-batches of 6; .*; 24 or 36 would do\.$",
+        ),
+        (
+            {"pp": 4, "schedule": "zb-h2"},
+            r"^global_batch 8 \(by default\): makes 4 micro-batches of 1 on each of 2 data-"
+            r"parallel ranks; zb-h2 on 4 stages needs at least 2 x 4 - 1; 14 would do\.$",
+        ),
+        (
+            {"pp": 64, "gpus": 64, "global_batch": 100_000},
+            "^global_batch 100000: makes 100,000 micro-batches of 1; too many for 64 stages: .*; "
+            r"1,536 would do\.$",
+        ),
+        (
+            {"pp": 3, "gpus": 24, "schedule": "dualpipe"},
+            r"^pp 3: dualpipe needs an even number; 2 or 4 would do\.$",
+        ),
+        (
+            {"pp": 3, "gpus": 6, "schedule": "dualpipe"},
+            r"^pp 3: dualpipe needs an even number; 2 would do\.$",
+        ),
+        (
+            {"model": "deepseek-v3", "layers": 2},
+            r"^layers 2: must be at least 3, for the first 3 layers of this model are dense\.$",
+        ),
+        ({"constants": {"gemm": 7.0}}, "^constants gemm=7: must be a number from 1e-06 to 1"),
+        ({"rank_speed": {3: 0}}, "^rank_speed 3=0: must be a number from 0.001 to 1000"),
         ({"gpus": 8, "tp": 8, "zero": 2}, "zero 2: needs dp_shard of at least 2"),
         ({"cp": 4, "seq_len": 8196}, "seq_len 8196: ring-zigzag .*; 8,192 or 8,200 would do"),
         ({"cp": 16, "gpus": 48, "dp_shard": 3, "model": "gpt2"}, r"cp 16: .*12"),
@@ -131,7 +180,7 @@ def test_constants_of_the_stack_can_be_set():
     assert (stack.gemm.value, stack.gemm.low, stack.gemm.high) == (0.5, 0.5, 0.5)
     with pytest.raises(ConfigError, match="constants colour: no such constant; known are gemm"):
         TrainScenario(constants={"colour": 1})
-    with pytest.raises(ConfigError, match=r"constants 2: must be a number from .* to 1"):
+    with pytest.raises(ConfigError, match=r"constants gemm=2: must be a number from .* to 1"):
         TrainScenario(constants={"gemm": 2})
 
 

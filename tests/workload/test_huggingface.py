@@ -63,6 +63,7 @@ def test_published_configs(config, name, tmp_path):
         ({}, r"model_type \(missing\): is not known"),
         ({**LLAMA, "hidden_size": None}, r"hidden_size \(missing\): a config.json of llama must"),
         ({**LLAMA, "hidden_size": "big"}, "hidden_size big: must be a whole number"),
+        ({**LLAMA, "num_key_value_heads": 5}, r"^num_key_value_heads 5: must divide heads \("),
         ({**LLAMA, "hidden_act": "xielu"}, "hidden_act xielu: must be gelu_new"),
         ({**LLAMA, "tie_word_embeddings": 1}, "tie_word_embeddings 1: must be true or false"),
     ],

@@ -27,7 +27,7 @@ def test_what_is_left_out_follows_from_the_rest():
         ({"positions": "alibi"}, "positions alibi: must be learned or rotary"),
         ({"experts": 4, "top_k": 5}, r"top_k 5: must be 1 to experts \(4\)"),
         ({"top_k": 2}, "top_k 2: needs experts"),
-        ({"dense_layers": 3}, "dense_layers 3: must be 0 to 2"),
+        ({"dense_layers": 3}, "layers 2: must be at least 3, for the first 3 layers"),
         ({"kv_lora": 8}, "rope_dim 0: must be at least 1"),
         ({"v_head_dim": 8}, "v_head_dim 8: needs kv_lora"),
     ],

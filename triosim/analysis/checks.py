@@ -77,11 +77,13 @@ def _close(one: float, other: float, scale: float = 0.0) -> bool:
 def _classes_sum(result: Measured) -> Outcome:
     total = result.total_ms * 1e-3
     worst = max((abs(sum(b.classes_s.values()) - total) for b in result.breakdowns), default=0.0)
+    least = min((min(b.classes_s.values()) for b in result.breakdowns), default=0.0)
     yield (
         "classes-sum",
-        worst <= RELATIVE * total,
-        f"On every rank compute, launch wait, exposed communication, bubble, imbalance and idle "
-        f"sum to the step; largest difference {worst * 1e3:.3g} ms of {total * 1e3:.6g} ms.",
+        worst <= RELATIVE * total and least >= -RELATIVE * total,
+        "On every rank compute, launch wait, exposed communication, bubble, imbalance and idle "
+        "sum to the step, none below 0; "
+        f"largest difference {worst * 1e3:.3g} ms of {total * 1e3:.6g} ms.",
     )
 
 

@@ -82,15 +82,14 @@ def _extras(result: TrainResult, options: argparse.Namespace) -> dict[str, Any]:
 def _summary(result: TrainResult, extras: Mapping[str, Any]) -> str:
     plan, band = result.plan, result.band
     axes = [f"{name} {size}" for name, size in plan.sizes.items() if size > 1]
+    batch, throughput = _batch_and_throughput(result)
     lines = [
         f"{plan.model.name} on {plan.scenario.gpus:,} x {plan.gpu.name}, {plan.machine}: "
-        f"{', '.join(axes) or 'one GPU'}; {counted(plan.global_batch, 'sequence')} of "
-        f"{plan.seq:,} tokens, micro-batches: {plan.microbatches:,}",
+        f"{', '.join(axes) or 'one GPU'}; {batch}, micro-batches: {plan.microbatches:,}",
         "",
         f"  step time       {result.step_ms:12,.3f} ms  ({band.low_ms:,.0f} to {band.high_ms:,.0f} "
         f"within what is known of {plan.stack.name})",
-        f"  throughput      {result.tokens_per_s_per_gpu:12,.1f} tokens/s per GPU, "
-        f"{result.samples_per_s:,.2f} samples/s",
+        f"  throughput      {throughput}",
         f"  model FLOP/s    {result.model_tflops_per_gpu:12,.1f} TFLOP/s per GPU, MFU "
         f"{result.mfu:.1%} of {result.peak_flops / 1e12:,.0f} ({result.peak_dtype})",
         f"  hardware FLOP/s {result.hardware_tflops_per_gpu:12,.1f} TFLOP/s per GPU, HFU "
@@ -112,6 +111,17 @@ def _summary(result: TrainResult, extras: Mapping[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
+def _batch_and_throughput(result: TrainResult) -> tuple[str, str]:
+    """In tokens where samples have some."""
+    plan, rate = result.plan, result.samples_per_s
+    if not plan.in_tokens:
+        return counted(plan.global_batch, "sample"), f"{rate:12,.2f} samples/s"
+    return (
+        f"{counted(plan.global_batch, 'sequence')} of {counted(plan.seq, 'token')}",
+        f"{result.tokens_per_s_per_gpu:12,.1f} tokens/s per GPU, {rate:,.2f} samples/s",
+    )
+
+
 def _memory_lines(result: TrainResult) -> list[str]:
     held = sorted(result.memory_breakdown_gib.items(), key=lambda item: -item[1])
     return [f"    {name:24}{size:12,.2f} GiB" for name, size in held if size >= 0.005]
@@ -121,8 +131,9 @@ def _change_lines(result: TrainResult) -> list[str]:
     if result.fits:
         return []
     lines = ["", "  would fit, the least slow-down first"]
+    unit = "token" if result.plan.in_tokens else "sample"
     lines += [
-        f"    {change.text}: {change.peak_memory_gib:,.1f} GiB, {change.slowdown:+.1%} a token"
+        f"    {change.text}: {change.peak_memory_gib:,.1f} GiB, {change.slowdown:+.1%} a {unit}"
         for change in result.changes_to_fit
     ]
     return lines if len(lines) > 2 else ["", "  none of the changes tried makes it fit"]
@@ -133,9 +144,10 @@ def _extra_lines(result: TrainResult, extras: Mapping[str, Any]) -> list[str]:
     run = extras.get("run")
     if run is not None:
         price = "" if run.cost is None else f", cost {run.cost:,.0f}"
+        unit = "tokens" if result.plan.in_tokens else "samples"
         lines += [
             "",
-            f"  {run.tokens:,.0f} tokens: {run.days:,.2f} days, {run.gpu_hours:,.0f} GPU hours"
+            f"  {run.tokens:,.0f} {unit}: {run.days:,.2f} days, {run.gpu_hours:,.0f} GPU hours"
             f"{price}, {run.energy_kwh:,.0f} kWh of the GPUs ({run.power_source})",
         ]
     if "measured_ms" in extras:

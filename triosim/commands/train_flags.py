@@ -78,6 +78,12 @@ def add_scenario_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenario", metavar="FILE", help="start from a saved scenario")
 
 
+def flag_of(name: str) -> str:
+    """The flag of a field; any other word as it is."""
+    known = {field.name for field in fields(TrainScenario)}
+    return f"--{name.replace('_', '-')}" if name in known else name
+
+
 def _word(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 

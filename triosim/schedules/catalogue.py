@@ -39,11 +39,15 @@ def make_schedule(name: str, stages: int, microbatches: int, chunks: int = 1) ->
     for field, value in (("stages", stages), ("microbatches", microbatches), ("chunks", chunks)):
         if value < 1:
             raise ConfigError(field, value, "must be a whole number of at least 1")
-    if stages * microbatches * max(chunks, 2) > MAX_CELLS:
+    most = MAX_CELLS // (stages * max(chunks, 2))
+    if microbatches > most:
+        # So many every schedule can run.
+        legal = most - most % stages
         raise ConfigError(
             "microbatches",
             microbatches,
             f"too many for {stages:,} stages: stages x micro-batches x chunks must be at most "
             f"{MAX_CELLS:,}",
+            [legal] if legal >= 2 * stages else (),
         )
     return SCHEDULES[name](stages, microbatches, chunks)

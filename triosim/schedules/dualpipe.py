@@ -21,15 +21,15 @@ def dualpipe(stages: int, microbatches: int, chunks: int = 2) -> Schedule:
     """
     refuse_chunks("dualpipe", chunks, (2,))
     if stages % 2:
-        below = "" if stages == 1 else f"{stages - 1} or "
-        raise ConfigError("stages", stages, f"dualpipe needs an even number: {below}{stages + 1}")
+        near = [n for n in (stages - 1, stages + 1) if n]
+        raise ConfigError("stages", stages, "dualpipe needs an even number", near)
     if microbatches % 2 or microbatches < 2 * stages:
         near = sorted({max(2 * stages, n - n % 2) for n in (microbatches, microbatches + 1)})
         raise ConfigError(
             "microbatches",
             microbatches,
-            f"dualpipe on {stages} stages needs an even number of at least {2 * stages}: "
-            + " or ".join(str(n) for n in near),
+            f"dualpipe on {stages} stages needs an even number of at least 2 x {stages}",
+            near,
         )
     return Schedule(
         name="dualpipe",

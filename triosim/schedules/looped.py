@@ -18,8 +18,8 @@ def interleaved(stages: int, microbatches: int, chunks: int) -> Schedule:
         raise ConfigError(
             "microbatches",
             microbatches,
-            f"interleaved on {stages} stages needs a multiple of {stages} (or fewer than that); "
-            f"the nearest are {below} and {below + stages}",
+            f"interleaved on {stages} stages needs a multiple of {stages} (or fewer than that)",
+            (below, below + stages),
         )
     group = min(stages, microbatches)
     forward = [

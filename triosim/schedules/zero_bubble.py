@@ -30,7 +30,8 @@ def zb_h2(stages: int, microbatches: int, chunks: int = 1) -> Schedule:
         raise ConfigError(
             "microbatches",
             microbatches,
-            f"zb-h2 on {stages} stages needs at least {2 * stages - 1}",
+            f"zb-h2 on {stages} stages needs at least 2 x {stages} - 1",
+            (2 * stages - 1,),
         )
     rows = tuple(_row(2 * (stages - 1 - i), 2 * i, microbatches) for i in range(stages))
     return Schedule(name="zb-h2", microbatches=microbatches, rows=rows, routes=(looped(stages, 1),))

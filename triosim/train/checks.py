@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from triosim.analysis.checks import COMMON, RELATIVE, Check, Outcome, checked, memory_level
+from triosim.train.update import COPIES
 
 if TYPE_CHECKING:
     from triosim.train.result import TrainResult
@@ -48,7 +49,7 @@ def _stages(result: TrainResult) -> Outcome:
 
 
 def _buckets(result: TrainResult) -> Outcome:
-    """Under DDP every gradient is reduced once."""
+    """Under DDP every gradient is reduced once; two stages may have parts in common besides."""
     plan = result.plan
     if plan.scenario.prefill or plan.zero or plan.shards * plan.sizes["dp_replicate"] == 1:
         return
@@ -58,6 +59,7 @@ def _buckets(result: TrainResult) -> Outcome:
         for ends in program.ends
         if program.purpose[program.transfer[ends[0]]] == "gradients"
         and program.phase[ends[0]] == "all-reduce"
+        and program.name[ends[0]] != COPIES
     )
     state = result.writer.state
     owned = sum(state.dense_count(s) for s in range(plan.stages))

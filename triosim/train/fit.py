@@ -11,6 +11,7 @@ from triosim.train.resolve import make_plan
 from triosim.train.scenario import TrainScenario
 
 if TYPE_CHECKING:
+    from triosim.train.plan import Plan
     from triosim.train.result import TrainResult
 
 MOST = 5
@@ -29,7 +30,10 @@ class Change:
 
     @property
     def text(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.settings.items())
+        return ", ".join(
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in self.settings.items()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -44,15 +48,28 @@ def cheapest_changes(result: TrainResult) -> list[Change]:
     found = []
     for settings in candidates(result):
         try:
-            other = result.run(make_plan(replace(result.scenario, **settings)))
+            plan = make_plan(replace(result.scenario, **settings))
+            other = result.run(plan)
         except TrioSimError:
             continue
         if other.fits:
             slowdown = result.tokens_per_s_per_gpu / other.tokens_per_s_per_gpu - 1
             found.append(
-                Change(settings=settings, peak_memory_gib=other.peak_memory_gib, slowdown=slowdown)
+                Change(
+                    settings=_said(settings, plan, result.scenario),
+                    peak_memory_gib=other.peak_memory_gib,
+                    slowdown=slowdown,
+                )
             )
     return sorted(found, key=lambda change: (change.slowdown, len(change.settings)))[:MOST]
+
+
+def _said(settings: dict[str, Any], plan: Plan, before: TrainScenario) -> dict[str, Any]:
+    """Without a default that stays one; what replaces a chosen stage of ZeRO by its number."""
+    said = {name: value for name, value in settings.items() if value is not None}
+    if settings.get("zero", 0) is None and before.zero not in (None, plan.zero):
+        said["zero"] = plan.zero
+    return said
 
 
 def candidates(result: TrainResult) -> Iterator[dict[str, Any]]:

@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from triosim.errors import ConfigError
+from triosim.hardware.gpu import canonical_dtype
 from triosim.trace import Trace
+from triosim.trace.sizes import compute_dtype
 from triosim.train.scenario import TrainScenario
 
+_HALVES = ("bf16", "fp16")
 _NUMBERED = re.compile(r"(?:^|(?<=\.))(\d+)(?=\.|$)")
 
 
@@ -44,7 +47,8 @@ def find_layers(trace: Trace) -> Layers:
         raise ConfigError(
             "trace_dir",
             trace.name,
-            "its operators carry no module paths with numbered layers; record it with the tracer",
+            "its operators carry no module paths with numbered layers; record it anew with the "
+            "tracer, which writes them (its older recordings and other profiler files have none)",
         )
     prefix = prefixes.most_common(1)[0][0]
     own = [
@@ -70,14 +74,26 @@ def _fill(
         of[i] = layer
 
 
-def check_traced(scenario: TrainScenario, split: bool) -> None:
+def _computed_in(trace: Trace) -> str:
+    """The type that most of the step is computed in."""
+    seconds: dict[str, float] = {}
+    for op in trace.operators:
+        name = canonical_dtype(compute_dtype(op))
+        seconds[name] = seconds.get(name, 0.0) + op.time_s
+    return max(seconds, key=seconds.__getitem__)
+
+
+def check_traced(scenario: TrainScenario, trace: Trace, split: bool) -> None:
     """Raise `ConfigError` for what a trace cannot be asked."""
     for axis in ("tp", "cp", "ep"):
         if getattr(scenario, axis) != 1:
             problem = "a trace can be spread over dp and pp; this axis needs a model's description"
             raise ConfigError(axis, getattr(scenario, axis), problem)
-    if scenario.precision.startswith("fp8"):
-        raise ConfigError("precision", scenario.precision, "a trace has the types it was taken in")
+    own = _computed_in(trace)
+    wider = own in _HALVES and scenario.precision in ("fp32", "tf32")
+    if scenario.precision.startswith("fp8") or wider:
+        problem = f"a trace has the types it was taken in, this one {own}"
+        raise ConfigError("precision", scenario.precision, problem)
     if scenario.recompute in ("selective-op", "attention"):
         legal = "of a trace, none, full and selective-layer:N are known"
         raise ConfigError("recompute", scenario.recompute, legal)

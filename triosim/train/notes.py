@@ -30,6 +30,12 @@ def warnings_of(result: TrainResult) -> tuple[str, ...]:
             f"The GPU waits for the CPU's launches {share:.0%} of the time: larger micro-batches, "
             "compile or CUDA graphs would help."
         )
+    wanted = "fp8" if plan.fp8 else plan.dtype
+    if plan.trace is None and plan.gpu.computes_in(wanted) != wanted:
+        notes.append(
+            f"{plan.gpu.name} has no {wanted}: products are computed in "
+            f"{plan.gpu.computes_in(wanted)}."
+        )
     for axis in ("tp", "cp"):
         hosts = _hosts(plan, axis)
         if plan.sizes[axis] > 1 and hosts > 1:
@@ -60,10 +66,12 @@ def assumptions_of(plan: Plan) -> tuple[str, ...]:
         notes.append(f"The machine is {plan.machine}, which has this GPU or one like it.")
     if plan.machine in machine_names():
         notes += load_machine(plan.machine).assumptions
-    if plan.stages > 1 and plan.zero == 3:
+    if plan.stages > 1 and plan.zero >= 2:
+        gathered = "parameters stay gathered for the whole step and " if plan.zero == 3 else ""
+        beside = ", beside their shards" if plan.stack.persistent_gradients else ""
         notes.append(
-            "In a pipeline parameters stay gathered for the whole step and gradients are reduced "
-            "after the last micro-batch, as torchtitan does."
+            f"In a pipeline {gathered}gradients are reduced after the last micro-batch, as "
+            f"torchtitan does: sharded or not, they are whole until then{beside}."
         )
     if plan.sizes["cp"] > 1 and plan.contiguous:
         end = "first" if plan.passes_queries else "last"

@@ -126,6 +126,11 @@ class Plan:
         return self.scenario.micro_batch_size * self.microbatches
 
     @property
+    def in_tokens(self) -> bool:
+        """Whether a sample has tokens: a recorded step that names none may be of pictures."""
+        return self.trace is None or self.seq > 1
+
+    @property
     def tokens(self) -> int:
         """Tokens of a step over all ranks."""
         return self.global_batch * self.seq

@@ -32,7 +32,8 @@ def make_plan(scenario: TrainScenario) -> Plan:
     expert_mesh(mesh, scenario.ep)
     zero = _zero(scenario, sizes)
     microbatches, global_batch = _batches(scenario, sizes)
-    schedule = _schedule(scenario, sizes["pp"], microbatches)
+    schedule = _schedule(scenario, sizes, microbatches, global_batch)
+    _check_parts(scenario, model, schedule)
     layout = Layout(
         tp=sizes["tp"],
         cp=sizes["cp"],
@@ -44,8 +45,11 @@ def make_plan(scenario: TrainScenario) -> Plan:
     if trace is None:
         layout.check(model, seq)
     else:
-        check_traced(scenario, any(schedule.split))
+        check_traced(scenario, trace, any(schedule.split))
     _check_async(scenario, sizes)
+    if scenario.prefill and scenario.offload:
+        problem = "prefill keeps nothing for a backward pass that could wait in the host's memory"
+        raise ConfigError("offload", True, problem)
     if scenario.expert_skew > max(1, sizes["ep"]):
         raise ConfigError(
             "expert_skew",
@@ -138,12 +142,12 @@ def _batches(scenario: TrainScenario, sizes: Mapping[str, int]) -> tuple[int, in
         return sizes["pp"], step * sizes["pp"]
     count, rest = divmod(scenario.global_batch, step)
     if rest:
-        below = f"{count * step:,} or " if count else ""
         raise ConfigError(
             "global_batch",
             scenario.global_batch,
             f"must be a multiple of {step:,} (micro-batches of {scenario.micro_batch_size:,} on "
-            f"{counted(ranks, 'data-parallel rank')}); {below}{(count + 1) * step:,} would do",
+            f"{counted(ranks, 'data-parallel rank')})",
+            [n * step for n in (count, count + 1) if n],
         )
     return count, scenario.global_batch
 
@@ -157,7 +161,10 @@ def _topology(machine: str | Description, gpus: int, gpu: Gpu) -> Topology:
         raise ConfigError(field, error.value, error.problem) from None
 
 
-def _schedule(scenario: TrainScenario, stages: int, microbatches: int) -> Schedule:
+def _schedule(
+    scenario: TrainScenario, sizes: Mapping[str, int], microbatches: int, global_batch: int
+) -> Schedule:
+    stages = sizes["pp"]
     if scenario.grid is not None:
         typed = read_grid(scenario.grid)
         for name, has, wanted in (
@@ -169,7 +176,50 @@ def _schedule(scenario: TrainScenario, stages: int, microbatches: int) -> Schedu
         return typed
     if stages == 1:
         return make_schedule("1f1b", 1, microbatches, 1)
-    return make_schedule(scenario.schedule, stages, microbatches, scenario.chunks)
+    try:
+        return make_schedule(scenario.schedule, stages, microbatches, scenario.chunks)
+    except ConfigError as error:
+        if error.field == "stages":
+            # What the pipeline gives up or takes is dp_shard's.
+            ranks = stages * sizes["dp_shard"]
+            near = [n for n in error.near if ranks % n == 0]
+            raise ConfigError("pp", stages, error.rule, near) from None
+        if error.field == "microbatches":
+            raise _too_few_sequences(error, scenario, microbatches, global_batch) from None
+        raise
+
+
+def _too_few_sequences(
+    error: ConfigError, scenario: TrainScenario, microbatches: int, global_batch: int
+) -> ConfigError:
+    """What a schedule says of micro-batches, of the sequences that a step has."""
+    step = global_batch // microbatches
+    ranks = step // scenario.micro_batch_size
+    made = (
+        f"makes {microbatches:,} micro-batch{'' if microbatches == 1 else 'es'} of "
+        f"{scenario.micro_batch_size:,}"
+        + (f" on each of {ranks:,} data-parallel ranks" if ranks > 1 else "")
+    )
+    return ConfigError(
+        "global_batch",
+        f"{global_batch} (by default)" if scenario.global_batch is None else global_batch,
+        f"{made}; {error.rule}",
+        [near * step for near in error.near],
+    )
+
+
+def _check_parts(scenario: TrainScenario, model: Transformer, schedule: Schedule) -> None:
+    """The first and the last part can do without a layer: embedding and head are there."""
+    count, stages, most = schedule.virtual_stages, schedule.stages, model.layers + 2
+    if count <= most:
+        return
+    cut = f"cuts {counted(model.layers, 'layer')} into {count:,} parts"
+    if scenario.grid is not None:
+        raise ConfigError("grid", f"of {count:,} parts", f"{cut}; at most {most:,} are possible")
+    if scenario.chunks > 1 and stages <= most:
+        raise ConfigError("chunks", scenario.chunks, f"{cut}; must be at most {most // stages:,}")
+    legal = max(1, most // (count // stages))
+    raise ConfigError("pp", stages, f"{cut}; must be at most {legal:,}")
 
 
 def _check_async(scenario: TrainScenario, sizes: Mapping[str, int]) -> None:
@@ -199,8 +249,8 @@ def _check_context(scenario: TrainScenario, model: Transformer, sizes: Mapping[s
         raise ConfigError(
             "seq_len",
             scenario.sequence,
-            f"{scenario.context} cuts it into {2 * cp:,} equal parts; "
-            f"{near:,} or {near + 2 * cp:,} would do",
+            f"{scenario.context} cuts it into {2 * cp:,} equal parts",
+            (near, near + 2 * cp),
         )
 
 
@@ -210,16 +260,8 @@ def _cut(model: Transformer, schedule: Schedule, prefill: bool) -> tuple[tuple[U
     The first one also has the embedding and the last one the head, so that they get no extra layer
     before the others have one. Prefill needs the head for one token only and leaves it out.
     """
-    count, stages = schedule.virtual_stages, schedule.stages
+    count = schedule.virtual_stages
     end = ("norm",) if prefill else ("norm", "head", "loss")
-    if model.layers + 2 < count:  # the first and the last part can do without a layer
-        name = "chunks" if count > stages else "pp"
-        raise ConfigError(
-            name,
-            count // stages if count > stages else count,
-            f"cuts {model.layers:,} layers into {count:,} parts; at most one part a layer is "
-            "possible",
-        )
     low, over = divmod(model.layers, count)
     middle = sorted(range(count), key=lambda k: (k in (0, count - 1), k == 0, k))
     extra = set(middle[:over])

@@ -63,7 +63,8 @@ class TrainResult(Result):
 
     @property
     def _waits_for_all(self) -> bool:
-        return self.scenario.optimizer_sync == "global" or self.plan.stages == 1
+        alone = self.scenario.optimizer_sync == "stage" and not self.scenario.prefill
+        return self.plan.stages == 1 or not alone
 
     @cached_property
     def _makespans(self) -> list[Breakdown]:

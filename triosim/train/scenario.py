@@ -15,6 +15,7 @@ from triosim.legal import (
     SCHEMA_VERSION,
     as_whole,
     number,
+    number_of,
     rank_speeds,
     read_json,
     saved_fields,
@@ -357,6 +358,6 @@ def _constants(given: Any) -> tuple[tuple[str, float], ...] | None:
     for name, value in pairs.items():
         if name not in RANGED:
             raise ConfigError("constants", name, f"no such constant; known are {', '.join(RANGED)}")
-        most = 1.0 if name in SHARES else 1e9
-        pairs[name] = number("constants", value, 1e-6 if name in SHARES else 0.0, most)
+        least, most = (1e-6, 1.0) if name in SHARES else (0.0, 1e9)
+        pairs[name] = number_of("constants", name, value, least, most)
     return tuple(sorted(pairs.items())) or None

@@ -21,6 +21,7 @@ from triosim.train.state import State
 # Units that are gathered ahead of the one in use: FSDP2 fetches the next one, FSDP1's rate limiter
 # lets two be under way.
 PREFETCH = {1: 2, 2: 1}
+SCATTERS = 1
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
 
@@ -31,6 +32,7 @@ class Written(NamedTuple):
     reduced: int
     at_end: int
     bucket: float
+    scattered: int
 
     def alike(self, before: Written, after: Written) -> bool:
         """Whether as much was added since as before, and nothing that is for the step's end."""
@@ -60,16 +62,24 @@ class Sharding:
         self._sharded: set[int] = set()
         self.computed: list[Handle] = []
         self.reduced: list[Handle] = []
+        self._scattered: list[Handle] = []
         self.at_end: list[tuple[str, float]] = []
 
     @property
     def written(self) -> Written:
-        return Written(len(self.computed), len(self.reduced), len(self.at_end), self._bucket)
+        return Written(
+            computed=len(self.computed),
+            reduced=len(self.reduced),
+            at_end=len(self.at_end),
+            bucket=self._bucket,
+            scattered=len(self._scattered),
+        )
 
     def repeat(self, since: Written, length: int, times: int) -> None:
         """What was written since a point has been repeated, each time so many tasks later."""
         repeat_ranges(self.computed, since.computed, length, times)
         repeat_ranges(self.reduced, since.reduced, length, times)
+        repeat_ranges(self._scattered, since.scattered, length, times)
 
     @property
     def active(self) -> bool:
@@ -93,7 +103,8 @@ class Sharding:
 
     def gathers_forward(self, *, first: bool) -> bool:
         plan = self._plan
-        return plan.zero > 0 and (first or (plan.zero == 3 and plan.stages == 1))
+        again = plan.zero == 3 and plan.stages == 1 and not (plan.scenario.prefill and plan.kept)
+        return plan.zero > 0 and (first or again)
 
     @property
     def gathers_backward(self) -> bool:
@@ -132,7 +143,7 @@ class Sharding:
         """A forward pass whose parameters were gathered has run."""
         if self._plan.zero < 3 or not self._is_gathered(group):
             return
-        if self._plan.stages > 1:
+        if self._plan.stages > 1 or (self._plan.scenario.prefill and self._plan.kept):
             self.at_end.append(("gathered", group.gathered))
         elif not self._plan.kept:
             self._stage.free(handle, "gathered", group.gathered)
@@ -167,6 +178,13 @@ class Sharding:
             self._all_reduce("data", self._bucket, handle)
             self._bucket = 0.0
 
+    def room(self) -> list[Handle]:
+        """What a backward pass waits for, so that whole gradients do not pile up: one unit's are on
+        their way while the next one's are made."""
+        if self._plan.zero < 2 or self._plan.stages > 1:
+            return []
+        return self._scattered[: max(0, len(self._scattered) - SCATTERS)][-1:]
+
     def _all_reduce(self, axis: str, size: float, after: Handle) -> None:
         load = self._wires.load(REDUCE, axis, self._stage.number, size)
         name = "reduce gradients"
@@ -189,6 +207,7 @@ class Sharding:
             done = handle
         else:
             self.reduced.append(done)
+            self._scattered.append(done)
         if plan.zero >= 2:
             self._keep_shard(group, done)
 

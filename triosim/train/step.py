@@ -304,6 +304,8 @@ class StepWriter:
             waits = sharding.gather(group) if gathers else []
             if offload.active and kind != WEIGHT:
                 waits = [*waits, *offload.fetch(group, microbatch, sharding.computed)]
+            if reduces:
+                waits = [*waits, *sharding.room()]
             made = Made(group, kind, gathers, reduces)
             handle = self._compute(stage, made, str(microbatch), waits)
             if weights:

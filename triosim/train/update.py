@@ -13,6 +13,7 @@ from triosim.train.stage import Handle, Stage
 from triosim.train.state import State
 
 SCALAR_BYTES = 4.0
+COPIES = "add up copies"
 
 
 class Update:
@@ -72,7 +73,7 @@ class Update:
             for i in range(len(stage.classes))
         ]
         first, middle = len(self._program), len(self._program) + len(one.classes)
-        self._program.communicate(ends, "add up copies", "gradients", size, load, before)
+        self._program.communicate(ends, COPIES, "gradients", size, load, before)
         waits[one.number].append(range(first, middle))
         waits[other.number].append(range(middle, len(self._program)))
 

@@ -10,6 +10,24 @@ from typing import Any
 from triosim.errors import ConfigError
 from triosim.workload.model import ACTIVATIONS, Transformer
 
+# What a file calls the parts of a model that can be wrong beside each other.
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "layers": ("num_hidden_layers", "n_layer"),
+    "hidden": ("hidden_size", "n_embd"),
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "head_dim": ("qk_nope_head_dim",),
+    "ffn": ("intermediate_size", "n_inner"),
+    "vocab": ("vocab_size",),
+    "seq_len": ("max_position_embeddings", "n_positions"),
+    "experts": ("num_experts", "n_routed_experts", "num_local_experts"),
+    "top_k": ("num_experts_per_tok",),
+    "expert_ffn": ("moe_intermediate_size",),
+    "dense_layers": ("first_k_dense_replace",),
+    "kv_lora": ("kv_lora_rank",),
+    "q_lora": ("q_lora_rank",),
+    "rope_dim": ("qk_rope_head_dim",),
+}
 _ACTIVATIONS = {"gelu_pytorch_tanh": "gelu_new", "gelu_fast": "gelu_new", "swish": "silu"}
 
 
@@ -18,13 +36,27 @@ def from_config(config: str | Path | Mapping[str, Any]) -> Transformer:
 
     Knows `model_type` llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gpt2, gpt_neox,
     deepseek_v2 and deepseek_v3. Raises `ConfigError` for another one, for a missing key and for a
-    file that is no JSON object.
+    file that is no JSON object; on field "config" where that is a path, else on the key.
     """
-    values = config if isinstance(config, Mapping) else _read(Path(config))
+    if isinstance(config, Mapping):
+        return _model(config)
+    values = _read(Path(config))
+    try:
+        return _model(values)
+    except ConfigError as error:
+        raise ConfigError("config", config, str(error).removesuffix(".")) from None
+
+
+def _model(values: Mapping[str, Any]) -> Transformer:
     kind = str(values.get("model_type", "(missing)"))
     if kind not in _FAMILIES:
         raise ConfigError("model_type", kind, f"is not known; known are {', '.join(_FAMILIES)}")
-    return _FAMILIES[kind](_Config(values))
+    try:
+        return _FAMILIES[kind](_Config(values))
+    except ConfigError as error:
+        keys = (key for key in _KEYS.get(error.field, ()) if key in values)
+        field = next(keys, error.field)
+        raise ConfigError(field, error.value, error.rule, error.near) from None
 
 
 def _read(path: Path) -> Mapping[str, Any]:

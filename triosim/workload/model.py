@@ -104,7 +104,11 @@ class Transformer:
             name = "top_k" if self.top_k else "shared_experts"
             raise ConfigError(name, getattr(self, name), "needs experts, of which there are none")
         if self.dense_layers > self.layers:
-            raise ConfigError("dense_layers", self.dense_layers, f"must be 0 to {self.layers}")
+            problem = (
+                f"must be at least {self.dense_layers:,}, for the first {self.dense_layers:,} "
+                "layers of this model are dense"
+            )
+            raise ConfigError("layers", self.layers, problem)
         self._check_latent()
 
     def _check_latent(self) -> None:
