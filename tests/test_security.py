@@ -117,10 +117,18 @@ def test_tables_are_written_in_one_place():
     assert found == {"triosim/export/table.py", "triosim/trace/write.py"}
 
 
+SILENCERS = {"tracer/collect/modules.py"}  # keeps a warning of torch from being printed
+
+
 def test_nothing_is_logged_but_one_line_on_standard_error():
     """Without a logger nothing of an upload, a link or a password gets into a log."""
     for path in FILES:
-        assert imported(path).isdisjoint({"logging", "warnings", "syslog"}), place(path)
+        loggers = {"logging", "warnings", "syslog"} & imported(path)
+        if place(path) in SILENCERS:
+            loggers.remove("warnings")
+            calls = {named(call) for call in nodes(path, ast.Call)}
+            assert calls.isdisjoint({"warn", "warn_explicit", "showwarning"})
+        assert not loggers, place(path)
         if place(path).startswith(("dashboard/", "pages/", "app.py")):
             assert not any(named(call) == "print" for call in nodes(path, ast.Call)), place(path)
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, schedule
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from tracer.collect.modules import module_ranges
 from tracer.models import file_name
 from triosim.errors import ConfigError
 from triosim.files import replace_files, replacing
@@ -45,14 +47,16 @@ def record(
     iters: int = ITERATIONS,
     device: str | None = None,
     progress: bool = True,
+    module: nn.Module | None = None,
     **facts: Any,
 ) -> Recording:
     """Call `step`, which runs one whole training step, `iters` times and record the last.
 
     Writes profiler_NAME-iterN.json, graph_NAME-iterN.json and meta.json (also under the name
     meta_NAME-iterN.json) into `output`. Further keywords (dtype="bf16", ...) go to meta.json.
-    `device` is "cuda" (also ROCm) or "cpu"; None takes the GPU where there is one. In your own
-    loop, three lines:
+    `device` is "cuda" (also ROCm) or "cpu"; None takes the GPU where there is one. Operators are
+    recorded with the paths of their modules, as `module.named_modules()` gives them; None takes
+    the paths from the module that `step` calls. In your own loop, three lines:
 
     >>> import torch
     >>> model = torch.nn.Linear(8, 4)
@@ -83,7 +87,7 @@ def record(
 
         times_s = _time(counted, plain=iters - 2, gpu=gpu)
         with replacing(profiler, graph) as beside:
-            _profile(counted, *beside, gpu=gpu)
+            _profile(counted, *beside, gpu=gpu, module=module)
     known = {"name": file_name(name), "batch_size": batch_size, **facts, "iters": iters}
     meta = _meta(known, times_s, gpu=gpu)
     text = f"{json.dumps(meta, indent=2)}\n".encode()
@@ -108,18 +112,23 @@ def _time(step: Callable[[], object], *, plain: int, gpu: bool) -> list[float]:
     return times_s
 
 
-def _profile(step: Callable[[], object], profiler: Path, graph: Path, *, gpu: bool) -> None:
+def _profile(
+    step: Callable[[], object], profiler: Path, graph: Path, *, gpu: bool, module: nn.Module | None
+) -> None:
     """One step for the profiler to warm up, one recorded."""
     activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if gpu else [])]
     observer = ExecutionTraceObserver().register_callback(str(graph))
     try:
-        with profile(
-            activities=activities,
-            schedule=schedule(wait=0, warmup=1, active=1, repeat=1),
-            on_trace_ready=lambda session: session.export_chrome_trace(str(profiler)),
-            record_shapes=True,
-            execution_trace_observer=observer,
-        ) as session:
+        with (
+            module_ranges(module),
+            profile(
+                activities=activities,
+                schedule=schedule(wait=0, warmup=1, active=1, repeat=1),
+                on_trace_ready=lambda session: session.export_chrome_trace(str(profiler)),
+                record_shapes=True,
+                execution_trace_observer=observer,
+            ) as session,
+        ):
             for _ in range(2):
                 step()
                 _finish(gpu)

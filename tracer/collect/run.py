@@ -55,6 +55,7 @@ def collect(
         iters=iters,
         device=place.type,
         progress=progress,
+        module=job.module,
         **facts,
     )
 

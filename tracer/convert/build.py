@@ -96,6 +96,7 @@ def _operator(
             table.tensor(ref, "output", synthetic=known.synthetic) for ref in known.outputs
         ),
         tensor_parallel=is_split(piece, tp_ops),
+        module=piece.module,
         bytes=float(known.bytes) if known.inputs or known.outputs else None,
         dtype=known.dtype,
     )

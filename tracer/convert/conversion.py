@@ -19,6 +19,7 @@ from tracer.convert.files import read_file
 from tracer.convert.graph import Graph
 from tracer.convert.join import Join
 from tracer.convert.kineto import Profile
+from tracer.convert.modules import find_modules
 from tracer.convert.names import ACCUMULATE
 from tracer.convert.nesting import nest
 from tracer.convert.partners import TP_OPS, find_partners
@@ -101,6 +102,7 @@ def _find(
 ) -> Found:
     parts = cut(step.rows, step.kernels, joined.nodes)
     find_partners(step.rows, parts, joined.nodes)
+    find_modules(parts.operators, profile.module_ranges)
     times = kernel_times(parts) if profile.kernels else cpu_times(parts)
     operators, renamed = build(parts, times, joined.nodes, graph, tp_ops)
     if renamed:

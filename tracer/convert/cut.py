@@ -33,6 +33,8 @@ class Piece:
     rows: list[Row] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
     partner: Piece | None = None  # of a backward operator: its forward operator
+    forward: Row | None = None  # the row that autograd numbered as it, or as what is around it
+    module: str = ""  # path; "": none, or not known
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tracer.convert.kineto import MODULE_RANGE
 from tracer.convert.tensors import TensorRef, read_tensors
 
 # The first version of torch that writes each schema; chakra suffixes are left off.
@@ -22,7 +23,7 @@ TORCH = {
 }  # fmt: skip
 _SPECIAL = re.compile(
     r"\[pytorch\|profiler\|execution_(?:trace|graph)\|(process|thread)\]|ProfilerStep"
-    r"|## process_group"
+    rf"|## process_group|{MODULE_RANGE}"
 )
 
 
@@ -45,7 +46,7 @@ class Node:
 
     @property
     def is_special(self) -> bool:
-        """Process, thread, process group or step: without a row in the profiler's sequence."""
+        """Process, thread, process group, step or module: no row in the profiler's sequence."""
         return bool(_SPECIAL.match(self.name))
 
 

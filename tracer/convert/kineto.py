@@ -1,7 +1,8 @@
 """What a profiler file (Kineto, `export_chrome_trace`) says, one row per event that matters here.
 
 Times become whole nanoseconds. Stack rows (`python_function`) and flow arrows are passed over while
-reading. Nothing is required of a kernel but its name and its time.
+reading; the collector's ranges around modules are kept apart. Nothing is required of a kernel but
+its name and its time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 MAX_MICROSECONDS = 4e15  # the year 2096; beyond it nanoseconds leave 64 bits
 MAX_ROWS = 20_000_000
+MODULE_RANGE = "triosim module: "  # and the path: how the collector names its ranges
 _OPERATORS = frozenset({"cpu_op", "operator"})
 _ANNOTATIONS = frozenset({"user_annotation"})
 _KERNELS = frozenset({"kernel"})
@@ -77,6 +79,7 @@ class Profile:
     name: str
     header: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    module_ranges: list[Row] = field(default_factory=list)
     launches: dict[int, Launch] = field(default_factory=dict)
     kernels: list[Kernel] = field(default_factory=list)
     copy_ns: int = 0  # gpu_memcpy and gpu_memset
@@ -176,13 +179,15 @@ class ProfileBuilder:
         external = _integer(args.get("External id", args.get("external id")), 0)
         if (index >= 0 or external) and not self._is_new(name, thread, start, end, index, external):
             return
-        self.profile.rows.append(
+        ranges = self.profile.module_ranges
+        rows = ranges if name.startswith(MODULE_RANGE) else self.profile.rows
+        rows.append(
             Row(
                 name=name,
                 thread=thread,
                 start=start,
                 end=end,
-                order=len(self.profile.rows),
+                order=len(self.profile.rows) + len(ranges),
                 annotation=event["cat"].lower() in _ANNOTATIONS,
                 index=index,
                 external_id=external,

@@ -23,7 +23,7 @@ TP_OPS = (
 
 
 def find_partners(rows: Sequence[Row], cut: Cut, nodes: Mapping[Row, Node]) -> None:
-    """Set the partner of each backward operator of `cut`."""
+    """Set the partner and the forward row of each backward operator of `cut`."""
     forward: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
         if row.sequence >= 0 and not is_backward(row.name) and row.forward_thread == 0:
@@ -31,13 +31,22 @@ def find_partners(rows: Sequence[Row], cut: Cut, nodes: Mapping[Row, Node]) -> N
     for piece in cut.operators:
         if piece.stage == "backward":
             own = next((row for row in piece.rows if _starts(row)), None)
-            partner = _forward_row(own, forward, nodes) if own else None
-            owner = cut.owner.get(partner) if partner else None
+            numbered = own or _around(piece.row)
+            piece.forward = _forward_row(numbered, forward, nodes) if numbered else None
+            owner = cut.owner.get(piece.forward) if own and piece.forward else None
             piece.partner = owner if owner is not piece else None
 
 
 def _starts(row: Row) -> bool:
     return row.sequence >= 0 and is_backward(row.name)
+
+
+def _around(row: Row) -> Row | None:
+    """What torch.compile makes of backward runs inside one function of autograd."""
+    above = row.parent
+    while above is not None and not _starts(above):
+        above = above.parent
+    return above
 
 
 def _forward_row(

@@ -18,6 +18,8 @@ def run_train_checks(result: TrainResult) -> tuple[Check, ...]:
 
 
 def _utilisation(result: TrainResult) -> Outcome:
+    if not result.model_flops:  # a trace may have counted none
+        return
     mfu, hfu = result.mfu, result.hfu
     yield (
         "utilisation",
