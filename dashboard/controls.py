@@ -146,7 +146,7 @@ def _algorithm(setting: Setting, topology: str | None) -> str | None:
     implied = "ring" if topology is None else AUTO
     if st.session_state.get(setting.name) == implied:
         st.session_state[setting.name] = ""
-    usual = "TrioSim's ring; on other networks the cheapest"
+    usual = "TrioSim's ring, else the cheapest"
     return named(setting, [name for name in setting.choices if name != implied], usual)
 
 

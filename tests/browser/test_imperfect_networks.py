@@ -115,7 +115,7 @@ def test_the_entry_for_the_usual_stays_it_through_other_choices(visit: Visits) -
     for network in ("ring", usual, "ring"):
         choose(page, "Network", network)
     algorithm = page.get_by_role("combobox", name="All-reduce algorithm")
-    expect(algorithm).to_have_value("TrioSim's ring; on other networks the cheapest")
+    expect(algorithm).to_have_value("TrioSim's ring, else the cheapest")
     choose(page, "Network", usual)
     page.get_by_text("optical", exact=True).click()
     expect(page).to_have_url(re.compile("interconnect=optical"))
