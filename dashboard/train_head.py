@@ -26,7 +26,7 @@ def title_of(result: TrainResult) -> str:
 def headline(answer: Answer) -> None:
     """Four numbers, each with a line that says what it means."""
     result, band = answer.result, answer.band
-    peak, batches = result.peak_flops / 1e12, result.plan.microbatches
+    batches = result.plan.microbatches
     prefill = result.scenario.prefill
     gpus, in_tokens = result.scenario.gpus, result.plan.in_tokens
     show_cards(
@@ -44,15 +44,20 @@ def headline(answer: Answer) -> None:
                 f"{'' if prefill else ' a step'}, "
                 f"{batches:,} micro-batch{'' if batches == 1 else 'es'}",
             ),
-            (
-                "MFU",
-                f"{result.mfu:.1%}".replace("%", " %"),
-                f"{result.model_tflops_per_gpu:,.0f} of {peak:,.0f} TFLOP/s "
-                f"({result.peak_dtype}); HFU {result.hfu:.1%}".replace("%", " %"),
-            ),
+            ("MFU", *_utilisation(result)),
             ("Peak memory per GPU", f"{result.peak_memory_gib:,.1f} GiB", _fit(result)),
         )
     )
+
+
+def _utilisation(result: TrainResult) -> tuple[str, str]:
+    if not result.model_flops:
+        return "not known", "the trace counts no floating-point operations"
+    peak = result.peak_flops / 1e12
+    return f"{result.mfu:.1%}".replace("%", " %"), (
+        f"{result.model_tflops_per_gpu:,.0f} of {peak:,.0f} TFLOP/s "
+        f"({result.peak_dtype}); HFU {result.hfu:.1%}"
+    ).replace("%", " %")
 
 
 def _fit(result: TrainResult) -> str:

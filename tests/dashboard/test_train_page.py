@@ -188,6 +188,12 @@ def test_two_numbers_beside_each_other_have_a_sentence_each(train_page: Open) ->
     assert "Sequence 8192: gpt3-13b has positions for 2048 tokens" in said
 
 
+def test_a_recording_has_no_utilisation(train_page: Open) -> None:
+    at = train_page(v="1", origin="a recorded step", recorded="cpu-gpt2", recompute="none")
+    assert not at.exception
+    assert {metric.label: metric.value for metric in at.metric}["MFU"] == "not known"
+
+
 def test_a_bad_link_is_said_on_the_page_and_the_rest_counts(train_page: Open) -> None:
     at = train_page(v="1", nonsense="1", world="16")
     assert "nonsense 1: this page has no such setting." in at.warning[0].value

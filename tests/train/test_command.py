@@ -154,6 +154,16 @@ def test_what_is_wrong_in_a_config_is_said_with_its_key(capsys, tmp_path, monkey
         assert f"--config {config}: {problem}" in capsys.readouterr().err
 
 
+def test_a_trace_without_counted_operations_has_no_utilisation(capsys):
+    """What the tracer records has times, and the formulas of its operators are not looked up."""
+    recorded = RESNET.parent / "cpu-gpt2"
+    assert main(["train", "--trace-dir", str(recorded), "--gpus", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "model FLOP/s    not known: the trace counts no operations" in shown
+    assert "MFU" not in shown
+    assert ", 0 failed" in shown
+
+
 def test_layers_that_a_named_model_needs(capsys):
     assert main(["train", "--model", "deepseek-v3", "--layers", "2"]) == 2
     assert (

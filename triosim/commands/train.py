@@ -90,10 +90,7 @@ def _summary(result: TrainResult, extras: Mapping[str, Any]) -> str:
         f"  step time       {result.step_ms:12,.3f} ms  ({band.low_ms:,.0f} to {band.high_ms:,.0f} "
         f"within what is known of {plan.stack.name})",
         f"  throughput      {throughput}",
-        f"  model FLOP/s    {result.model_tflops_per_gpu:12,.1f} TFLOP/s per GPU, MFU "
-        f"{result.mfu:.1%} of {result.peak_flops / 1e12:,.0f} ({result.peak_dtype})",
-        f"  hardware FLOP/s {result.hardware_tflops_per_gpu:12,.1f} TFLOP/s per GPU, HFU "
-        f"{result.hfu:.1%}",
+        *_flops_lines(result),
         f"  memory          {result.peak_memory_gib:12,.2f} GiB of "
         f"{result.capacity_bytes / 2**30:,.0f} GiB: {'fits' if result.fits else 'does not fit'}",
     ]
@@ -109,6 +106,17 @@ def _summary(result: TrainResult, extras: Mapping[str, Any]) -> str:
     lines.append(f"  {counted(len(result.checks), 'check')}, {len(failed)} failed")
     lines += [f"    {check.id}: {check.detail}" for check in failed]
     return "\n".join([*lines, ""])
+
+
+def _flops_lines(result: TrainResult) -> list[str]:
+    if not result.model_flops:
+        return ["  model FLOP/s    not known: the trace counts no operations"]
+    return [
+        f"  model FLOP/s    {result.model_tflops_per_gpu:12,.1f} TFLOP/s per GPU, MFU "
+        f"{result.mfu:.1%} of {result.peak_flops / 1e12:,.0f} ({result.peak_dtype})",
+        f"  hardware FLOP/s {result.hardware_tflops_per_gpu:12,.1f} TFLOP/s per GPU, HFU "
+        f"{result.hfu:.1%}",
+    ]
 
 
 def _batch_and_throughput(result: TrainResult) -> tuple[str, str]:
