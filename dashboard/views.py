@@ -72,7 +72,7 @@ def _efficiency(result: Result) -> str:
         return "the step does not fit on one GPU"
     if gpus == 1:
         return "this is the one GPU"
-    return f"{result.speedup / gpus:.0%} of the ideal {gpus:,}\u00d7"
+    return f"{result.speedup / gpus * 100:.0f} % of the ideal {gpus:,}\u00d7"
 
 
 def notices(result: Result) -> None:

@@ -242,7 +242,9 @@ def _draw_nodes(figure: Figure, topology: Topology, places: Places, style: Style
     switches = [node for node in places.at if places.level[node] > 0]
     room = _room_px(places)
     on_phone = room * PHONE_WIDTH_PX / ASSUMED_WIDTH_PX if not places.same_scale else room
-    disc = max(7.0, min(2.3 * style.font_size, 0.82 * room, max(13.0, 0.8 * on_phone)))
+    # On a grid each link lies between two discs and has to be seen there.
+    share = 0.6 if places.same_scale else 0.82
+    disc = max(7.0, min(2.3 * style.font_size, share * room, max(13.0, 0.8 * on_phone)))
     fill = mixed(style.surface, PHASE_COLOURS["forward"], 0.35)
     written = disc >= 1.15 * style.small
     _scatter(
