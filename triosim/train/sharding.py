@@ -2,8 +2,10 @@
 
 DDP all-reduces gradients in buckets. ZeRO-1 and 2 gather updated parameters before their first use
 in a step and reduce-scatter gradients; ZeRO-3 (FSDP) gathers parameters of a unit before each pass
-and gives them back after it. In a pipeline parameters stay gathered for the step and gradients are
-reduced after the last micro-batch, as torchtitan does. Replicas of shards (HSDP) all-reduce theirs.
+and gives them back after it. Under ZeRO-2 and 3 one unit's gradients may be on their way while the
+next one's are made: backward waits for the reduce-scatter before, as FSDP2's does. In a pipeline
+parameters stay gathered for the step and gradients are reduced after the last micro-batch, as
+torchtitan does. Replicas of shards (HSDP) all-reduce theirs.
 """
 
 from __future__ import annotations
@@ -179,8 +181,7 @@ class Sharding:
             self._bucket = 0.0
 
     def room(self) -> list[Handle]:
-        """What a backward pass waits for, so that whole gradients do not pile up: one unit's are on
-        their way while the next one's are made."""
+        """What a backward pass waits for, so that whole gradients do not pile up."""
         if self._plan.zero < 2 or self._plan.stages > 1:
             return []
         return self._scattered[: max(0, len(self._scattered) - SCATTERS)][-1:]
