@@ -44,6 +44,8 @@ TRAINED = {
     "chunks": st.integers(1, 2), "recompute": st.sampled_from(["none", "full", "selective-op"]),
     "zero": st.sampled_from([None, 0, 1, 2, 3]), "experts": st.sampled_from([None, 0, 4]),
     "top_k": st.sampled_from([None, 1, 2]), "ep": st.sampled_from([1, 2]), "rank_speed": speeds,
+    "tied": st.booleans(), "optimizer_sync": st.sampled_from(["global", "stage"]),
+    "reshard": st.booleans(), "fsdp": st.sampled_from([1, 2]),
     "offload": st.booleans(), "prefill": st.booleans(), "extra_ms_per_step": st.floats(0, 1e9),
 }  # fmt: skip
 
@@ -58,6 +60,7 @@ def outcome(scenario):
         result = run(scenario)
     except (Infeasible, ConfigError) as error:
         return str(error)
+    assert [check for check in result.checks if not check.passed] == []
     if scenario_fits(scenario):
         assert len(result.tasks.program) <= 5 * estimate(scenario)
     return result.to_json()
