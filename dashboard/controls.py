@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from dashboard.described import description_field
+from dashboard.echo import is_echo, set_widget
 from dashboard.folded import folded
 from dashboard.imperfections import IMPERFECTIONS, imperfections
 from dashboard.plain import plain
@@ -207,7 +208,7 @@ def _mesh_cols(setting: Setting, gpus: int, rows: int) -> int:
     if gpus > 1:
         key = f"{setting.name}_slider"
         if st.session_state.get(key) != cols:
-            st.session_state[key] = cols
+            set_widget(key, cols)
         st.select_slider(
             setting.label, _mesh_sizes(gpus), cols, key=key, on_change=_turn_mesh, args=(key, gpus)
         )
@@ -220,7 +221,8 @@ def _mesh_sizes(gpus: int) -> list[int]:
 
 
 def _turn_mesh(key: str, gpus: int) -> None:
-    st.session_state["mesh_rows"] = gpus // st.session_state[key]
+    if not is_echo(key):
+        st.session_state["mesh_rows"] = gpus // st.session_state[key]
 
 
 def _capacity(setting: Setting) -> int:

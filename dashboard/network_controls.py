@@ -9,6 +9,7 @@ import streamlit as st
 
 from dashboard import bound
 from dashboard.described import MAX_TEXT
+from dashboard.echo import is_echo, set_widget
 from dashboard.network_settings import MEMBERS, SETTINGS
 from dashboard.numbers import say_refused
 from triosim.figures.text import bytes_text, digits
@@ -74,7 +75,7 @@ def _handle(name: str, marks: Sequence[float], value: float, shown: Callable[[fl
     known = key in st.session_state
     # Written only when it differs: writing in every run would pull a slider back under the hand.
     if known and st.session_state[key] != value:
-        st.session_state[key] = value
+        set_widget(key, value)
     moved = st.select_slider(
         SETTINGS[name].label, marks, value, key=key, format_func=shown, on_change=_follow,
         args=(name, key),
@@ -86,7 +87,8 @@ def _handle(name: str, marks: Sequence[float], value: float, shown: Callable[[fl
 
 
 def _follow(name: str, key: str) -> None:
-    st.session_state[name] = st.session_state[key]
+    if not is_echo(key):
+        st.session_state[name] = st.session_state[key]
 
 
 def size_bytes(name: str) -> float:

@@ -14,6 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import complaints
+from dashboard.echo import is_echo, set_widget
 from dashboard.links import named as in_words
 from dashboard.numbers import number_field, say_refused
 from dashboard.plain import plain
@@ -170,7 +171,7 @@ def _handle(
     known = key in st.session_state
     # Written only when it differs: writing in every run would pull a slider back under the hand.
     if known and st.session_state[key] != value:
-        st.session_state[key] = value
+        set_widget(key, value)
     moved = st.select_slider(
         setting.label,
         options,
@@ -187,4 +188,5 @@ def _handle(
 
 
 def _follow(target: str, key: str) -> None:
-    st.session_state[target] = st.session_state[key]
+    if not is_echo(key):
+        st.session_state[target] = st.session_state[key]

@@ -179,6 +179,7 @@ def test_a_link_taken_from_the_page_gives_the_same_page(visit: Visits) -> None:
     page = visit().open("/simulate?v=1&interconnect=optical&gpus=16")
     handle(page, "mesh_rows").press("ArrowRight")
     expect(page).to_have_url(re.compile("mesh_rows=2"))
+    expect(handle(page, "mesh_cols_slider")).to_have_attribute("aria-valuetext", "8")
     page.get_by_role("spinbutton", name="Batch (samples)").fill("24")
     page.get_by_role("spinbutton", name="Batch (samples)").press("Enter")
     expect(page).to_have_url(re.compile("batch_size_sim=24"))
