@@ -22,6 +22,12 @@ def set_widget(key: str, value: Any) -> None:
     st.session_state[key] = value
 
 
+def follow(target: str, key: str) -> None:
+    """The callback of a slider that stands for another widget: set that one."""
+    if not is_echo(key):
+        st.session_state[target] = st.session_state[key]
+
+
 def is_echo(key: str) -> bool:
     """In a widget's callback: whether it only says what it said before it was set."""
     lately: dict[str, tuple[Any, float]] = st.session_state.get(_LATELY, {})

@@ -9,7 +9,7 @@ import streamlit as st
 
 from dashboard import bound
 from dashboard.described import MAX_TEXT
-from dashboard.echo import is_echo, set_widget
+from dashboard.echo import follow, set_widget
 from dashboard.network_settings import MEMBERS, SETTINGS
 from dashboard.numbers import say_refused
 from triosim.figures.text import bytes_text, digits
@@ -77,18 +77,13 @@ def _handle(name: str, marks: Sequence[float], value: float, shown: Callable[[fl
     if known and st.session_state[key] != value:
         set_widget(key, value)
     moved = st.select_slider(
-        SETTINGS[name].label, marks, value, key=key, format_func=shown, on_change=_follow,
+        SETTINGS[name].label, marks, value, key=key, format_func=shown, on_change=follow,
         args=(name, key),
     )  # fmt: skip
     if not known and moved != value:
         # A tab that is older than the server: its first move comes without the callback.
         st.session_state[f"late_{name}"] = moved
         st.rerun()
-
-
-def _follow(name: str, key: str) -> None:
-    if not is_echo(key):
-        st.session_state[name] = st.session_state[key]
 
 
 def size_bytes(name: str) -> float:

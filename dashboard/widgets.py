@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import complaints
-from dashboard.echo import is_echo, set_widget
+from dashboard.echo import follow, set_widget
 from dashboard.links import named as in_words
 from dashboard.numbers import number_field, say_refused
 from dashboard.plain import plain
@@ -178,15 +178,10 @@ def _handle(
         value,
         key=key,
         format_func=shown,
-        on_change=_follow,
+        on_change=follow,
         args=(setting.name, key),
     )
     if not known and moved != value:
         # A tab that is older than the server: its first move comes without the callback.
         st.session_state["late_move"] = setting.name, moved
         st.rerun()
-
-
-def _follow(target: str, key: str) -> None:
-    if not is_echo(key):
-        st.session_state[target] = st.session_state[key]
